@@ -2,7 +2,7 @@
 
 Contractions, whatever they are called, become ``linalg.contract``, in whose indexing maps the transposes and
 broadcasts of their operands are folded: packing reads any layout. Convolutions whose windows have one element are
-contractions. What both begin with, if it is a broadcast, is added behind: that is done as sums are written.
+contractions.
 """
 
 from collections.abc import Collection, Sequence
@@ -13,9 +13,6 @@ from devscope.lowering.interop import bindings
 from devscope.lowering.interop.bindings import ir
 from devscope.lowering.kernels.contraction_match import sums_products
 from devscope.lowering.windows import sum_of_loops
-
-_EXACT = ("f32", "f64", "i32", "i64")
-"""Types of results in which sums are computed, too."""
 
 _SIGNED = {"arith.extsi": "cast_signed", "arith.extui": "cast_unsigned"}
 
@@ -30,9 +27,6 @@ def contractions_of(module: Any) -> list[Any]:
 def normalise_contractions(module: Any) -> None:
     """Rewrite the contractions on tensors of ``module`` that compute with real numbers."""
     linalg = bindings.load("_mlir_libs._mlirDialectsLinalg")
-    for op in mlir_util.walk(module.operation):
-        if op.name.startswith("linalg.") and len(op.operands) == 3 and len(op.results) == 1:
-            _begin_with_zeros(op, linalg)
     for op in contractions_of(module):
         if len(op.results) == 1 and isinstance(op.results[0].type, ir.RankedTensorType):
             _normalise(op, linalg)
@@ -40,53 +34,6 @@ def normalise_contractions(module: Any) -> None:
     for op in convolutions:
         if len(op.operands) == 3 and len(op.results) == 1:
             _without_windows(op, linalg)
-
-
-def _begin_with_zeros(op: Any, linalg: Any) -> None:
-    """Add what a sum of products begins with behind it, if it is a broadcast.
-
-    Not of short floats, which are rounded once where the sum is.
-    """
-    before = op.operands[2]
-    if isinstance(before.owner, ir.Block) or not (
-        linalg.isa_contraction_op(op) or op.name.startswith("linalg.conv_")
-    ):
-        return
-    broadcast = before.owner.operation
-    type_, element = op.results[0].type, str(_element(op.results[0]))
-    axes = moved_axes(broadcast, linalg)
-    if (
-        axes is None
-        or len(axes) == type_.rank
-        or element not in _EXACT
-        or str(_element(broadcast.operands[0])) != element
-    ):
-        return
-    zero, kind = ("0", "i") if element.startswith("i") else ("0.0", "f")
-    (fill,) = mlir_util.insert(
-        op,
-        f"""%zero = arith.constant {zero} : {element}
-        %made = linalg.fill ins(%zero : {element}) outs(%0 : {type_}) -> {type_}""",
-        [broadcast.operands[1]],
-    )[1:]
-    sums = mlir_util.Builder(op).clone(op)
-    sums.operands[2] = fill.results[0]
-    loops = [f"d{axis}" for axis in range(type_.rank)]
-    source = sorted(axes, key=lambda axis: axes[axis])
-    maps = [
-        f"affine_map<({', '.join(loops)}) -> ({', '.join(each)})>" for each in (loops, [loops[x] for x in source])
-    ]
-    text = f"""
-        %made = linalg.generic {{indexing_maps = [{maps[0]}, {maps[1]}, {maps[0]}],
-                                iterator_types = [{", ".join(['"parallel"'] * type_.rank)}]}}
-          ins(%0, %1 : {type_}, {broadcast.operands[0].type}) outs(%2 : {type_}) {{
-        ^body(%sum: {element}, %first: {element}, %old: {element}):
-          %all = arith.add{kind} %sum, %first : {element}
-          linalg.yield %all : {element}
-        }} -> {type_}
-    """
-    (made,) = mlir_util.insert(op, text, [sums.results[0], broadcast.operands[0], broadcast.operands[1]])
-    mlir_util.replace_op(op, made.results)
 
 
 def _normalise(op: Any, linalg: Any) -> None:

@@ -357,33 +357,6 @@ def test_constant_filters(layouts: tuple[str, str, str]) -> None:
     np.testing.assert_array_equal(executable.run("main", x, init), case.reference(x, w, init))
 
 
-@pytest.mark.parametrize("element", ["f32", "i32", "f16"])
-def test_what_sums_begin_with(element: str) -> None:
-    """A broadcast is added behind the kernel's sums; of short floats it stays what these begin with."""
-    sizes = ("2x5x9x9", "7x5x3x3", "2x7x7x7")
-    image, filters, result = (f"tensor<{each}x{element}>" for each in sizes)
-    matrix, bias, product = f"tensor<14x343x{element}>", f"tensor<7x{element}>", f"tensor<14x7x{element}>"
-    executable = devscope.compile(f"""
-func.func @main(%x: {image}, %w: {filters}, %b: {bias}, %m: {matrix}, %n: tensor<343x7x{element}>)
-    -> ({result}, {product}) {{
-  %e = tensor.empty() : {result}
-  %begin = linalg.broadcast ins(%b : {bias}) outs(%e : {result}) dimensions = [0, 2, 3]
-  %y = linalg.conv_2d_nchw_fchw ins(%x, %w : {image}, {filters}) outs(%begin : {result}) -> {result}
-  %f = tensor.empty() : {product}
-  %first = linalg.broadcast ins(%b : {bias}) outs(%f : {product}) dimensions = [0]
-  %z = linalg.matmul ins(%m, %n : {matrix}, tensor<343x7x{element}>) outs(%first : {product}) -> {product}
-  return %y, %z : {result}, {product}
-}}
-""")
-    rng = np.random.default_rng(3)
-    shapes = [(2, 5, 9, 9), (7, 5, 3, 3), (7,), (14, 343), (343, 7)]
-    x, w, b, m, n = (rng.integers(-2, 3, shape).astype(_TYPES[element]) for shape in shapes)
-    case = Case(_NCHW, size=9, channels=5, filters=7)
-    y, z = executable(x, w, b, m, n)
-    np.testing.assert_array_equal(y, case.reference(x, w, b) + b.astype(np.float64)[:, None, None])
-    np.testing.assert_array_equal(z, m.astype(np.float64) @ n.astype(np.float64) + b)
-
-
 def test_zero_points() -> None:
     case = replace(_CASES["i8"], size=9, channels=4, filters=8, batch=1, low=0, high=0, fill=False)
     rng = np.random.default_rng(4)
