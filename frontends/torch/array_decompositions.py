@@ -227,6 +227,7 @@ def _fake_quantize(x: _Tensor, scale: _Tensor, zero: _Tensor, axis: int, least: 
     shape[axis] = -1
     scale, zero = scale.reshape(shape), zero.reshape(shape)
     number = torch.round(x * (1 / scale)) + zero
+    number = torch.where(torch.isnan(number), least, number)
     return (number.clamp(least, most) - zero) * scale
 
 

@@ -406,3 +406,102 @@ _with_tensor(aten.bitwise_or.Scalar, aten.bitwise_or.Tensor)
 _with_tensor(aten.bitwise_left_shift.Tensor_Scalar, aten.bitwise_left_shift.Tensor)
 _with_tensor(aten.bitwise_right_shift.Tensor_Scalar, aten.bitwise_right_shift.Tensor)
 _with_tensor(aten.fmod.Scalar, aten.fmod.Tensor)
+
+
+def _compares_floats(overload: Any) -> None:
+    """torch-mlir folds comparisons of constant floats with integers by the bits of these."""
+
+    def with_float(x: _Tensor, number: Any) -> Any:
+        is_mixed = x.dtype.is_floating_point and isinstance(number, int)
+        return overload(x, float(number)) if is_mixed else NotImplemented
+
+    TABLE[overload] = with_float
+
+
+for _name in ("lt", "le", "gt", "ge", "eq", "ne"):
+    _compares_floats(getattr(aten, _name).Scalar)
+
+
+# What is not a number stays so: torch-mlir compares, and takes the other one.
+
+
+@TABLE.of(aten.maximum.default)
+def _maximum(x: _Tensor, y: _Tensor) -> Any:
+    return torch.where((x > y) | torch.isnan(x), x, y) if x.dtype.is_floating_point else NotImplemented
+
+
+@TABLE.of(aten.minimum.default)
+def _minimum(x: _Tensor, y: _Tensor) -> Any:
+    return torch.where((x < y) | torch.isnan(x), x, y) if x.dtype.is_floating_point else NotImplemented
+
+
+@TABLE.of(aten.clamp.default, aten.hardtanh.default)
+def _clamp(x: _Tensor, least: float | None = None, most: float | None = None) -> Any:
+    if not x.dtype.is_floating_point:
+        return NotImplemented
+    for bound, choose in ((least, _maximum), (most, _minimum)):
+        if bound is not None:
+            x = choose(x, torch.full((), bound, dtype=x.dtype))
+    return x
+
+
+@TABLE.of(aten.clamp.Tensor)
+def _clamp_by_tensors(x: _Tensor, least: _Tensor | None = None, most: _Tensor | None = None) -> Any:
+    if not x.dtype.is_floating_point:
+        return NotImplemented
+    x = x if least is None else _maximum(x, least)
+    return x if most is None else _minimum(x, most)
+
+
+@TABLE.of(aten.clamp_min.default, aten.clamp_min.Tensor)
+def _clamp_min(x: _Tensor, least: Any) -> Any:
+    return (_clamp_by_tensors if isinstance(least, _Tensor) else _clamp)(x, least)
+
+
+@TABLE.of(aten.clamp_max.default, aten.clamp_max.Tensor)
+def _clamp_max(x: _Tensor, most: Any) -> Any:
+    return (_clamp_by_tensors if isinstance(most, _Tensor) else _clamp)(x, None, most)
+
+
+@TABLE.of(aten.relu6.default)
+def _relu6(x: _Tensor) -> Any:
+    return _clamp(x, 0, 6)
+
+
+@TABLE.of(aten.hardsigmoid.default)
+def _hardsigmoid(x: _Tensor) -> Any:
+    wide = x.float() if x.dtype in (torch.float16, torch.bfloat16) else x
+    return (_clamp(wide + 3, 0, 6) / 6).to(x.dtype)
+
+
+@TABLE.of(aten.fmod.Tensor)
+def _fmod(x: _Tensor, y: _Tensor) -> Any:
+    """torch-mlir takes off as often the divisor as the rounded quotient says."""
+    if not x.dtype.is_floating_point:
+        return NotImplemented
+    rest = torch.remainder(x.abs(), y.abs())
+    return torch.where(_signbit(x), -rest, rest)
+
+
+# PyTorch divides as Python does: by what is left, so that 1 // 0.1 is 9, and infinities are no quotients.
+
+
+@TABLE.of(aten.floor_divide.default, aten.floor_divide.Scalar)
+def _floor_divide(x: _Tensor, y: Any) -> Any:
+    dtype = torch.result_type(x, y)
+    if not dtype.is_floating_point:
+        return NotImplemented
+    wide = torch.float32 if dtype in (torch.float16, torch.bfloat16) else dtype
+    x, y = x.to(wide), y.to(wide) if isinstance(y, _Tensor) else torch.full((), y, dtype=wide)
+    rest = torch.fmod(x, y)
+    found = (x - rest) / y
+    found = torch.where((rest != 0) & ((rest < 0) != (y < 0)), found - 1, found)
+    whole = torch.floor(found)
+    whole = torch.where(found - whole > 0.5, whole + 1, whole)
+    whole = torch.where(found == 0, torch.copysign(torch.zeros((), dtype=wide), x / y), whole)
+    return torch.where(y == 0, x / y, whole).to(dtype)
+
+
+@TABLE.of(aten.div.Tensor_mode, aten.div.Scalar_mode)
+def _divide(x: _Tensor, y: Any, *, rounding_mode: str | None = None) -> Any:
+    return _floor_divide(x, y) if rounding_mode == "floor" else NotImplemented

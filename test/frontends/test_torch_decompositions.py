@@ -28,6 +28,12 @@ class _Module(torch.nn.Module):
         return self.function(*arguments)
 
 
+_SPECIAL = torch.tensor(
+    [[torch.nan, 1, -torch.inf, torch.inf, 0, 0.3], [2, torch.nan, torch.nan, -3, torch.inf, 5]]
+)
+_DIVISORS = torch.tensor([[1, torch.nan, 0.1, -0.3, 0.1, 2], [0.1, 0.5, 0, -0.7, 3, -0.1]])
+
+
 def _scatters(x: Any, index: Any, source: Any) -> Any:
     return (
         x.scatter(-1, index, source),
@@ -129,6 +135,41 @@ def _of_some(x: Any) -> Any:
     return x.nanmedian(1)[0], x.nanmedian(), torch.fake_quantize_per_channel_affine(x, scale, zero, 0, -8, 7)
 
 
+def _bounds(x: Any, y: Any) -> Any:
+    """Of NaN and infinities, too; quotients that are rounded before they are whole ones."""
+    return (
+        *(
+            torch.maximum(x, y),
+            torch.minimum(x, y),
+            x.clamp(-1, 1),
+            x.clamp(min=0.5),
+            x.clip(max=0),
+            x.clamp(y - 1, y),
+        ),
+        *(
+            F.hardtanh(x),
+            F.relu6(x),
+            F.hardsigmoid(x),
+            F.hardswish(x),
+            torch.clamp_min(x, y),
+            torch.clamp_max(x, 0.25),
+        ),
+        *(
+            x // 2,
+            y // 0.1,
+            x // y,
+            torch.div(x, y, rounding_mode="floor"),
+            torch.div(y, 0.1, rounding_mode="floor"),
+        ),
+        *(torch.fmod(y, 0.1), torch.fmod(x, y), torch.fmod(x, -2)),
+    )
+
+
+def _constants(x: Any) -> Any:
+    number = torch.full((), 0.1)
+    return (x < 0) != (number < 0), (x < 0) == (number > 0), (x > 1) | (number >= 1), (x > 0) & (number != 0)
+
+
 def _losses(x: Any, y: Any) -> Any:
     short = torch.tensor([[0, 2, -1, 1], [3, -1, 0, 0], [-1, 0, 1, 2]])
     return (
@@ -162,6 +203,8 @@ def _slopes(x: Any) -> Any:
         (_unbatched, (_random(3, 8), _random(2, 3, 8))),
         (_empty, (_random(0, 3), _random(0, 4, 4, 4), _random(2, 3), torch.zeros(0, dtype=torch.int64))),
         (_of_some, (_random(4, 6),)),
+        *((_bounds, (_SPECIAL.to(dtype), _DIVISORS.to(dtype))) for dtype in (torch.float32, torch.float64)),
+        (_constants, (_random(4, 6),)),
         (_losses, (_random(3, 4), _random(3, 4))),
         (_masks, (_random(4, 6), torch.tensor([True, False, False, True]))),
         (_slopes, (_random(4, 6),)),
@@ -178,6 +221,9 @@ def _slopes(x: Any) -> Any:
         "no batch",
         "no elements",
         "some are no numbers",
+        "bounds and quotients",
+        "bounds and quotients of f64",
+        "constants compared with integers",
         "losses",
         "masks",
         "slopes",
