@@ -41,8 +41,9 @@ def _grid_sample_3d(x: _Tensor, grid: _Tensor, interpolation: int, padding: int,
             torch.zeros_like(corner[0], dtype=torch.int64),
         )
         for one, size in zip(corner, sizes, strict=True):
-            is_inside = is_inside & (one >= 0) & (one < size)
-            flat = flat * size + one.clamp(0, size - 1).to(torch.int64)
+            is_here = (one >= 0) & (one < size)
+            is_inside = is_inside & is_here
+            flat = flat * size + torch.where(is_here, one, 0).to(torch.int64)
         index = flat.flatten(1)[:, None].expand(-1, x.shape[1], -1)
         found = x.flatten(2).gather(2, index).reshape(*x.shape[:2], *corner[0].shape[1:])
         return found, is_inside[:, None]
