@@ -255,8 +255,8 @@ def _searchsorted(
     if not isinstance(values, torch.Tensor):
         values = torch.full((), values, dtype=ordered.dtype)
     rows = ordered[..., None, :] if ordered.dim() > 1 else ordered
-    before = rows <= values[..., None] if right or side == "right" else rows < values[..., None]
-    return before.sum(-1).to(torch.int32 if out_int32 else torch.int64)
+    is_behind = rows > values[..., None] if right or side == "right" else rows >= values[..., None]
+    return (~is_behind).sum(-1).to(torch.int32 if out_int32 else torch.int64)
 
 
 @TABLE.of(aten.bucketize.Tensor, aten.bucketize.Scalar)

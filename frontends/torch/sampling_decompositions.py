@@ -27,7 +27,9 @@ def _places(coordinate: _Tensor, size: Any, padding: int, align: bool) -> _Tenso
         away = (place - low).abs()
         over, times = torch.fmod(away, span), torch.floor(away / span)
         place = torch.where(torch.fmod(times, 2) == 0, over + low, span - over + low)
-    return place.clamp(0, size - 1) if padding in (_BORDER, _REFLECTION) else place
+    if padding not in (_BORDER, _REFLECTION):
+        return place
+    return torch.where(torch.isnan(place), size - 1, place).clamp(0, size - 1)
 
 
 def _grid_sample_3d(x: _Tensor, grid: _Tensor, interpolation: int, padding: int, align: bool) -> Any:

@@ -161,7 +161,13 @@ def _bounds(x: Any, y: Any) -> Any:
             torch.div(x, y, rounding_mode="floor"),
             torch.div(y, 0.1, rounding_mode="floor"),
         ),
-        *(torch.fmod(y, 0.1), torch.fmod(x, y), torch.fmod(x, -2)),
+        *(torch.fmod(y, 0.1), torch.fmod(x, y), torch.fmod(x, -2), torch.bucketize(x, y[1, :2])),
+    )
+
+
+def _grids(x: Any, grid: Any) -> Any:
+    return tuple(
+        F.grid_sample(x, grid, padding_mode=mode, align_corners=False) for mode in ("border", "reflection")
     )
 
 
@@ -205,6 +211,7 @@ def _slopes(x: Any) -> Any:
         (_of_some, (_random(4, 6),)),
         *((_bounds, (_SPECIAL.to(dtype), _DIVISORS.to(dtype))) for dtype in (torch.float32, torch.float64)),
         (_constants, (_random(4, 6),)),
+        (_grids, (_random(1, 2, 5, 5, 4), _SPECIAL.reshape(1, 1, 2, 2, 3))),
         (_losses, (_random(3, 4), _random(3, 4))),
         (_masks, (_random(4, 6), torch.tensor([True, False, False, True]))),
         (_slopes, (_random(4, 6),)),
@@ -224,6 +231,7 @@ def _slopes(x: Any) -> Any:
         "bounds and quotients",
         "bounds and quotients of f64",
         "constants compared with integers",
+        "grids with NaN",
         "losses",
         "masks",
         "slopes",
