@@ -120,7 +120,8 @@ def plan_source(
     placed = _read_hints(parsed, options)
     globals_ = keep_globals(parsed.module)
     dtypes: Dtypes = {}
-    source_names = SourceNames(parsed.texts)
+    given = parsed.imported.names if parsed.imported is not None else {}
+    source_names = SourceNames(parsed.texts, {name: arguments for name, (arguments, _) in given.items()})
     names: dict[str, Names] | None = None
     if not is_in_form(parsed.module):
         ends = session.ends_to_xdsl(parsed.module)
@@ -154,7 +155,7 @@ def plan_source(
     if names is None:  # planning puts copies in front of what is returned
         names = entry_names(module, source_names.name)
     if parsed.imported is not None:
-        names |= {name: given for name, given in parsed.imported.names.items() if name in names}
+        names |= {name: ends for name, ends in given.items() if name in names}
         dtypes = {**dtypes, **parsed.imported.dtypes}
     names |= _names_of_globals(names, globals_)
     state = _state(module, parsed, names)

@@ -92,6 +92,35 @@ def _position(location: FileLineColLoc) -> SourceLocation:
 KIND_MARK = "devscope.kind:"
 """Begins names in locations that say what an operation was made of, ``aten.linear``."""
 
+
+def source_parts(op: Operation) -> list[str | SourceLocation]:
+    """The names and positions that the source has for ``op``; what is called comes before its callers."""
+    return [part for part in location_parts(op.location) if not _is_kind(part)]
+
+
+def source_kinds(op: Operation) -> list[str]:
+    """The names of what ``op`` was made of, what the source has last: ``["aten.mm", "aten.linear"]``."""
+    return [
+        part.removeprefix(KIND_MARK)
+        for part in location_parts(op.location)
+        if isinstance(part, str) and _is_kind(part)
+    ]
+
+
+def source_name(op: Operation) -> str | None:
+    """What the source calls ``op``: the path of a module, the name of a node or a scope. None: it has no name."""
+    for part in source_parts(op):
+        if isinstance(part, SourceLocation):
+            return None
+        if not part.startswith(PRAGMA):
+            return part
+    return None
+
+
+def _is_kind(part: str | SourceLocation) -> bool:
+    return isinstance(part, str) and part.startswith(KIND_MARK)
+
+
 PRAGMA = "devscope.on"
 """``devscope.on(DEVICE)`` is what names in locations say of such a ``with``."""
 

@@ -114,11 +114,18 @@ def plan_text(plan: Plan, file: str, width: int) -> str:
     """The plan as two tables, operations and copies, and remarks; positions in ``file`` are line:column."""
     from devscope.cli.tables import Column, table_text
 
-    columns = (Column("op"), Column("at"), Column("scope"), Column("why", wraps=True))
+    columns = (
+        Column("in"),
+        Column("op"),
+        Column("part of", wraps=True),
+        Column("at"),
+        Column("scope"),
+        Column("why", wraps=True),
+    )
     rows = [_placement_row(placement, file) for placement in plan.placements]
-    if plan.clones:  # Else the position says in which function it is.
-        columns = (Column("in"), *columns)
-        rows = [(f"@{p.function}", *row) for p, row in zip(plan.placements, rows, strict=True)]
+    # Where no function has a clone, the position says in which one it is; and what no operation has, is left out.
+    shown = [index for index in range(len(columns)) if any(row[index] for row in rows) and (index or plan.clones)]
+    columns, rows = [columns[i] for i in shown], [[row[i] for i in shown] for row in rows]
     parts = [table_text(columns, rows, width) if rows else "no operations\n"]
     if plan.copies:
         columns = (
@@ -148,11 +155,20 @@ def plan_text(plan: Plan, file: str, width: int) -> str:
 
 
 def _placement_row(placement: Placement, file: str) -> tuple[str, ...]:
-    from devscope.dialects.location import source_location
+    from devscope.dialects.location import source_kinds, source_location, source_name
 
-    where = source_location(placement.operation)
+    op = placement.operation
+    where, name, kinds = source_location(op), source_name(op) or "", source_kinds(op)[-1:]
     position = "" if where is None else _short(str(where), file)
-    return placement.op, position, placement.scope.short(), _short(placement.reason, file)
+    part = f"{name} ({kinds[0]})".strip() if kinds else name
+    return (
+        f"@{placement.function}",
+        placement.op,
+        part,
+        position,
+        placement.scope.short(),
+        _short(placement.reason, file),
+    )
 
 
 def _copy_row(copy: Copy, file: str) -> tuple[str, ...]:

@@ -7,7 +7,7 @@ import sys
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
 
-from devscope.cli.compile_options import add_compile_options, compile_options, require_source
+from devscope.cli.compile_options import PROGRAM_FILE, add_compile_options, compile_options, require_source
 from devscope.errors import OptionError
 
 NAME = "profile"
@@ -23,7 +23,7 @@ examples:
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
-    add("file", metavar="FILE", help="MLIR text or bytecode; '-': from standard input")
+    add("file", metavar="FILE", help=f"{PROGRAM_FILE}; '-': from standard input")
     add("-o", "--output", metavar="COSTS.json", required=True, help="write, or add to, this file")
     add("--again", action="store_true", help="measure anew what stands there")
     add_compile_options(parser, ["default", "arguments", "machine", "backend"])

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from devscope.cli.command_line import count
 from devscope.cli.compile_options import (
     OPTIONS,
+    PROGRAM_FILE,
     add_compile_arguments,
     compile_options,
     device_mapping,
@@ -39,7 +40,7 @@ examples:
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    add_compile_arguments(parser, "MLIR or StableHLO, or a .dsx file")
+    add_compile_arguments(parser, f"{PROGRAM_FILE}, a compiled program (.dsx)")
     add = parser.add_argument
     add("--entry", metavar="F", help="function to call (default: main, or the only public one)")
     inputs = parser.add_mutually_exclusive_group()

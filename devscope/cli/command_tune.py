@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from devscope.cli.command_line import count
 from devscope.cli.compile_options import (
     OPTIONS,
+    PROGRAM_FILE,
     add_compile_options,
     compile_options,
     device_mapping,
@@ -40,7 +41,7 @@ _SECONDS = 120
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
-    add("file", metavar="FILE", nargs="?", help="MLIR text or bytecode; '-': from standard input")
+    add("file", metavar="FILE", nargs="?", help=f"{PROGRAM_FILE}; '-': from standard input")
     what = parser.add_mutually_exclusive_group()
     what.add_argument(
         "--show", action="store_true", help="print where the schedules of this machine are, and them"

@@ -71,12 +71,15 @@ OPTIONS = {
 PLAN_OPTIONS = ("default", "arguments", "completion", "machine", "backend", "partition", "costs", "place")
 """Those that a plan depends on."""
 
+PROGRAM_FILE = "MLIR or StableHLO, as text or bytecode, an ONNX model (.onnx), an exported PyTorch program (.pt2)"
+"""What a file to compile may be, as the help of commands says."""
+
 _LISTS = ("devices", "memory-limit", "backend", "place")
 """Options that may be given several times."""
 
 
 def add_compile_arguments(
-    parser: argparse.ArgumentParser, file_help: str = "MLIR text or bytecode", names: Iterable[str] = OPTIONS
+    parser: argparse.ArgumentParser, file_help: str = PROGRAM_FILE, names: Iterable[str] = OPTIONS
 ) -> None:
     parser.add_argument("file", metavar="FILE", help=f"{file_help}; '-': from standard input")
     add_compile_options(parser, names)

@@ -213,12 +213,12 @@ class _Locations(fx_importer.ContextCache):
 
 
 def _names(node: Any) -> Iterator[str]:
-    """What the location of a node says besides the line, the module's path last."""
+    """What the location of a node says besides the line, its module last, before it what it was made of."""
     device = (node.meta.get("custom") or {}).get(PRAGMA)
     if isinstance(device, str):
         yield f"{PRAGMA}({device})"
     targets = [node.target, *(origin.target for origin in node.meta.get("from_node") or ())]
-    kinds = [".".join(str(target).split(".")[:2]) for target in targets]
+    kinds = [".".join(str(target).split(".")[:2]) for target in reversed(targets)]
     yield from (f"{KIND_MARK}{kind}" for kind in dict.fromkeys(kinds) if kind.startswith("aten."))
     if path := module_path(node):
         yield path

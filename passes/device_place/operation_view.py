@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import cached_property
 from typing import Any
 
@@ -14,7 +14,7 @@ from xdsl.utils.type import get_element_type_or_self
 from devscope.analysis.machine import DYNAMIC_SIZE, TRIP_COUNT
 from devscope.analysis.symbols import function_of
 from devscope.analysis.value_kinds import HOST, kind_of
-from devscope.dialects.location import KIND_MARK, location_parts
+from devscope.dialects.location import source_kinds, source_parts
 from devscope.dialects.names import op_name
 from devscope.errors import SourceLocation
 from devscope.passes.device_plan.min_cost.sizes import Sizes
@@ -38,26 +38,17 @@ class OperationView:
     @cached_property
     def kinds(self) -> Sequence[str]:
         """Its name, and the names of what it was made of: ``["linalg.matmul", "stablehlo.dot_general"]``."""
-        made_of = [part.removeprefix(KIND_MARK) for part in self._names if part.startswith(KIND_MARK)]
-        return list(dict.fromkeys([self.name, *made_of]))
+        return list(dict.fromkeys([self.name, *source_kinds(self._op)]))
 
     @cached_property
     def locations(self) -> Sequence[str | SourceLocation]:
         """The names and positions in its location; what is called comes before its callers."""
-        return [part for part in self._parts if not (isinstance(part, str) and part.startswith(KIND_MARK))]
+        return source_parts(self._op)
 
     @cached_property
     def names(self) -> Sequence[str]:
         """The names in its location."""
         return [part for part in self.locations if isinstance(part, str)]
-
-    @cached_property
-    def _parts(self) -> list[str | SourceLocation]:
-        return list(location_parts(self._op.location))
-
-    @property
-    def _names(self) -> Iterator[str]:
-        return (part for part in self._parts if isinstance(part, str))
 
     @property
     def function(self) -> str:

@@ -7,7 +7,7 @@ from xdsl.ir import BlockArgument, Operation, SSAValue
 
 from devscope.analysis.symbols import named_function
 from devscope.dialects.device import SCOPE_ATTR, DeviceCopyOp
-from devscope.dialects.location import source_location
+from devscope.dialects.location import source_location, source_name
 from devscope.dialects.names import op_name
 from devscope.dialects.scope_attribute import ARGUMENTS, RESULTS, placed_by
 from devscope.errors import Note
@@ -131,7 +131,7 @@ class DiagnosticFormatter:
 
     def value(self, value: SSAValue) -> str:
         """A value: its name in the source, else what defines it."""
-        name = self._names.name(value)
+        name = self._names.name(value) or self._names.of_argument(value)
         if name is not None:
             return name
         if isinstance(value, BlockArgument):
@@ -186,5 +186,5 @@ class DiagnosticFormatter:
 
 
 def _place(op: Operation) -> str:
-    where = source_location(op)
-    return f" ({where})" if where is not None else ""
+    known = [str(part) for part in (source_name(op), source_location(op)) if part is not None]
+    return f" ({', '.join(known)})" if known else ""

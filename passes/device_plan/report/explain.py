@@ -1,22 +1,29 @@
-"""Answers to "why is this there?" about one value, or about a line of the source."""
+"""Answers to "why is this there?" about one value, a line of the source, or a part of a model."""
 
 from __future__ import annotations
 
 import difflib
 import os
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import Block, Operation, SSAValue
 
+from devscope.analysis.placement import fits_location, fits_op
 from devscope.analysis.scope_analysis import ScopeAnalysis
 from devscope.analysis.symbols import function_of
 from devscope.analysis.value_kinds import HOST, byte_size, kind_of
 from devscope.dialects.device import DeviceCopyOp
-from devscope.dialects.location import source_location, value_location
+from devscope.dialects.location import (
+    source_kinds,
+    source_location,
+    source_name,
+    source_parts,
+    value_location,
+)
 from devscope.errors import InputError, Note, OptionError, SourceLocation
 from devscope.passes.device_plan.capture import Part
 from devscope.passes.device_plan.domains import HOST_NODE, REMATERIALISED
@@ -30,7 +37,7 @@ _QUERY = re.compile(
 
 @dataclass(frozen=True)
 class Query:
-    """A name, if need be in one function, or a line, if need be of one file."""
+    """A name, if need be in one function; a line, if need be of one file; or what a model calls a part of it."""
 
     text: str
     name: str | None = None
@@ -40,14 +47,32 @@ class Query:
 
     @classmethod
     def parse(cls, text: str) -> Query:
-        """``%5``, ``%r#1``, ``@f:%5``, ``7`` or ``model.mlir:7``. Raises OptionError."""
+        """``%5``, ``%r#1``, ``@f:%5``, ``7``, ``model.mlir:7``, else a pattern of rules: ``layer1.*``, ``Conv``.
+
+        Raises OptionError.
+        """
         match = _QUERY.fullmatch(text)
-        if match is None:
+        if match is not None:
+            return cls(text, match["name"], match["function"], match["file"], int(match["line"] or 0))
+        if not text or text[0] in "%@":
             raise OptionError(
                 f"'{text}' names neither a value nor a line",
-                notes=["write %name, @function:%name, LINE or FILE:LINE"],
+                notes=[
+                    "write %name, @function:%name, LINE or FILE:LINE",
+                    "or the name of a module, a node, a scope or an argument of the model, or what it is made of",
+                ],
             )
-        return cls(text, match["name"], match["function"], match["file"], int(match["line"] or 0))
+        return cls(text)
+
+    @property
+    def is_pattern(self) -> bool:
+        """Whether it is what a model calls a part of itself."""
+        return self.name is None and not self.line
+
+    def fits(self, op: Operation) -> bool:
+        """Whether a pattern fits what the source says of an operation, as rules do that place it."""
+        globs = (self.text,)
+        return fits_location(globs, source_parts(op)) or fits_op(globs, source_kinds(op))
 
     def is_on_line(self, where: SourceLocation | None) -> bool:
         if where is None or where.line != self.line:
@@ -82,7 +107,12 @@ class _Answer:
         self._home = {signature.op: part for part in plan.parts for signature in part.system.signatures.values()}
 
     def text(self) -> str:
-        paragraphs = self._of_name() if self._query.name is not None else self._of_line()
+        if self._query.name is not None:
+            paragraphs = self._of_name()
+        elif self._query.is_pattern:
+            paragraphs = self._of_pattern()
+        else:
+            paragraphs = self._of_line()
         if not paragraphs:
             raise self._nothing()
         return "\n".join(paragraphs)
@@ -107,19 +137,41 @@ class _Answer:
         return [self._about_values([entry]) for entry in found]
 
     def _of_line(self) -> list[str]:
-        """Values defined there, then operations that define none."""
+        def is_there(value: SSAValue) -> bool:
+            return self._query.is_on_line(value_location(value)) and self._is_own_position(value)
+
+        return self._of(is_there, lambda op: self._query.is_on_line(source_location(op)))
+
+    def _of_pattern(self) -> list[str]:
+        """What planning places; else, what follows its users, and scalars."""
+
+        def is_meant(value: SSAValue) -> bool:
+            if isinstance(value.owner, Operation):
+                return self._query.fits(value.owner)
+            return self._names.of_argument(value) == self._query.text
+
+        return self._of(is_meant, self._query.fits, placed_alone=True) or self._of(is_meant, self._query.fits)
+
+    def _of(
+        self,
+        is_meant: Callable[[SSAValue], bool],
+        is_op_meant: Callable[[Operation], bool],
+        placed_alone: bool = False,
+    ) -> list[str]:
+        """Values that are meant, then operations that define none."""
         groups: dict[tuple[object, int], list[_Entry]] = {}
         for entry in self._entries():
-            if self._query.is_on_line(value_location(entry.value)) and self._is_own_position(entry.value):
+            is_placed = self._node(entry) not in (HOST_NODE, REMATERIALISED)
+            if (is_placed or not placed_alone) and is_meant(entry.value):
                 owner = entry.value.owner
                 key = (owner if isinstance(owner, Operation) else entry.value, self._node(entry))
                 groups.setdefault(key, []).append(entry)
         paragraphs = [self._about_values(entries) for entries in groups.values()]
         for func, part in self._home.items():
-            if self._query.is_on_line(source_location(func)):
+            if is_op_meant(func):
                 paragraphs += self._about_results(func, part)
             for op in func.walk():
-                if op is not func and op not in self._made and self._query.is_on_line(source_location(op)):
+                if op is not func and op not in self._made and is_op_meant(op):
                     paragraphs += self._about_operation(op, part)
         return paragraphs
 
@@ -129,6 +181,8 @@ class _Answer:
 
     def _nothing(self) -> InputError:
         query = self._query
+        if query.is_pattern:
+            return self._no_part()
         if query.name is None:
             return InputError(
                 f"nothing that planning places stands in line {query.line}"
@@ -148,6 +202,18 @@ class _Answer:
             notes = ["names come from the text of the program: of bytecode, ask for lines"]
         return InputError(f"no value is called {query.name}{where}", notes=notes)
 
+    def _no_part(self) -> InputError:
+        """No part of the model is called so, nor an argument."""
+        ops = [op for part in self._plan.parts for op, _, _ in part.placed]
+        names = {part for op in ops for part in (source_name(op), *source_kinds(op)) if part is not None}
+        arguments = (self._names.of_argument(entry.value) for entry in self._entries())
+        names.update(name for name in arguments if name is not None)
+        close = difflib.get_close_matches(self._query.text, sorted(names), n=3)
+        notes = [f"did you mean {' or '.join(close)}?"] if close else []
+        if not names:
+            notes = ["this program has no such names: write %name, @function:%name, LINE or FILE:LINE"]
+        return InputError(f"no part of the program is called '{self._query.text}'", notes=notes)
+
     # Saying
 
     def _about_values(self, entries: Sequence[_Entry]) -> str:
@@ -155,7 +221,7 @@ class _Answer:
         first = entries[0]
         names = ", ".join(self._plan.formatter.value(entry.value) for entry in entries)
         where = value_location(first.value)
-        place = f" ({where})" if where is not None else ""
+        place = f" ({where})" if where is not None and str(where) not in names else ""
         function = self._called(self._function(first))
         head = f"{names} in {function}{place} {'is' if len(entries) == 1 else 'are'}"
         if first.part is None:
@@ -212,7 +278,7 @@ class _Answer:
         lines: dict[str, None] = {}
         for use in part.system.remat_uses:
             operand = use.value
-            if operand is entry.value or value_location(operand) == value_location(entry.value) is not None:
+            if operand is entry.value or _is_clone(operand, entry.value):
                 scope = self._scope(part, use.dst)
                 lines[f"  on {scope} for {self._plan.formatter.op(use.op)}"] = None
                 lines.update(dict.fromkeys(_indented(self._plan.explainer.chain(part.system, use.dst), 4)))
@@ -277,6 +343,14 @@ class _Answer:
     def _function_of(self, op: Operation | None) -> str:
         function = op if isinstance(op, FuncOp) or op is None else function_of(op)
         return function.sym_name.data if function is not None else "?"
+
+
+def _is_clone(value: SSAValue, other: SSAValue) -> bool:
+    """Whether both are results of what the source has once: planning clones what is made again."""
+    op, original = value.owner, other.owner
+    if not isinstance(op, Operation) or not isinstance(original, Operation) or op.name != original.name:
+        return False
+    return op.location == original.location and bool(source_parts(op))
 
 
 def _paragraph(*lines: str) -> str:

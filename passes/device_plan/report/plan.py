@@ -12,7 +12,7 @@ from devscope.analysis.captured_values import captured_uses
 from devscope.analysis.symbols import function_of
 from devscope.analysis.value_kinds import byte_size, holds_data, scalar_size
 from devscope.dialects.device import DeviceCopyOp, ScopeAttr
-from devscope.dialects.location import source_location
+from devscope.dialects.location import source_kinds, source_location, source_name
 from devscope.dialects.names import op_name
 from devscope.errors import Note
 from devscope.passes.device_plan.capture import Part
@@ -243,6 +243,8 @@ class Plan:
                     "op": placement.op,
                     "function": placement.function,
                     "location": _where(placement.operation),
+                    "source_name": source_name(placement.operation),
+                    "made_of": source_kinds(placement.operation),
                     "scope": placement.scope.short(),
                     "reason": placement.reason,
                     **({"chain": _steps(self.why_placed(placement.operation))} if chains else {}),

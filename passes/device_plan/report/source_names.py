@@ -11,11 +11,12 @@ from __future__ import annotations
 import io
 import os
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import cache, partial
 from pathlib import Path
 from typing import Any, BinaryIO
 
+from xdsl.dialects.func import FuncOp
 from xdsl.ir import BlockArgument, Operation, SSAValue
 
 from devscope.dialects.location import decode_location, source_location
@@ -40,10 +41,16 @@ _LOWERED = r'"?(?:stablehlo|chlo)\.\w+"?'
 
 
 class SourceNames:
-    """Reads names from ``texts``, by file name, else from the files themselves. Never raises."""
+    """Reads names from ``texts``, by file name, else from the files themselves. Never raises.
 
-    def __init__(self, texts: Mapping[str, str] | None = None) -> None:
+    ``arguments``: by function, the names that a model has for its arguments, which no text of MLIR says.
+    """
+
+    def __init__(
+        self, texts: Mapping[str, str] | None = None, arguments: Mapping[str, Sequence[str]] | None = None
+    ) -> None:
         self._texts = dict(texts or {})
+        self._arguments = arguments or {}
         self._files = cache(self._read)
 
     def name(self, value: SSAValue) -> str | None:
@@ -52,6 +59,14 @@ class SourceNames:
         if found is None and value.name_hint is not None:
             return f"%{value.name_hint}"
         return found
+
+    def of_argument(self, value: SSAValue) -> str | None:
+        """What a model calls an argument; None for other values."""
+        function = value.owner.parent_op() if isinstance(value, BlockArgument) else None
+        if not isinstance(function, FuncOp) or not isinstance(value, BlockArgument):
+            return None
+        names = self._arguments.get(function.sym_name.data, ())
+        return names[value.index] if value.index < len(names) else None
 
     def _argument(self, value: BlockArgument) -> str | None:
         where = decode_location(value.location)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -176,7 +177,71 @@ def test_explain_bytecode_by_line(cli: Cli, folder: Path) -> None:
     assert "of bytecode, ask for lines" in outcome.err
 
 
-@pytest.mark.parametrize("what", ["", "%", "x y", "@f", "-1", "%0 ", "7:", "%x#", "tanh.mlir:"])
+NAMED = f"""\
+{SCOPES}func.func @main(%x: {T}) -> {T} {{
+  %0 = math.exp %x {{device.scope = #dev}} : {T} loc("encoder.0"("model.py":3:5))
+  %1 = math.tanh %0 : {T} loc("encoder.1")
+  return %1 : {T}
+}}
+"""
+
+
+def test_parts_of_a_model(cli: Cli, folder: Path) -> None:
+    """Names in locations are in tables, and are asked for by the patterns of rules."""
+    (folder / "named.mlir").write_text(NAMED)
+    table = [line.split() for line in cli("plan", "named.mlir", "--table").out.splitlines()[:3]]
+    assert table[0] == ["op", "part", "of", "at", "scope", "why"]
+    assert table[1][:4] == ["math.exp", "encoder.0", "model.py:3:5", "opencl:0"]
+    assert table[2][:3] == ["math.tanh", "encoder.1", "cpu:0"]
+    exp = "the result of 'math.exp' (encoder.0, model.py:3:5) in @main is on opencl:0\n"
+    tanh = "the result of 'math.tanh' (encoder.1) in @main is on cpu:0\n"
+    assert cli("plan", "named.mlir", "--explain", "encoder.0").out.startswith(exp)
+    assert tanh not in cli("plan", "named.mlir", "--explain", "encoder.0").out
+    both = cli("plan", "named.mlir", "--explain", "encoder.*").out
+    assert exp in both
+    assert tanh in both
+    outcome = cli("plan", "named.mlir", "--explain", "encoder.2")
+    assert outcome.status == 1
+    assert "no part of the program is called 'encoder.2'" in outcome.err
+    assert "did you mean encoder.1 or encoder.0?" in outcome.err
+    placed = json.loads(cli("plan", "named.mlir", "--json").out)["placements"]
+    assert [(one["source_name"], one["location"]) for one in placed] == [
+        ("encoder.0", "model.py:3:5"),
+        ("encoder.1", None),
+    ]
+
+
+def test_nodes_and_inputs_of_a_model(cli: Cli, folder: Path) -> None:
+    from onnx import TensorProto, helper, save
+
+    ends = [helper.make_tensor_value_info(name, TensorProto.FLOAT, [4]) for name in ("my input", "y")]
+    nodes = [
+        helper.make_node("Exp", ["my input"], ["e"], name="first"),
+        helper.make_node("Tanh", ["e"], ["y"], name="second"),
+    ]
+    graph = helper.make_graph(nodes, "graph", ends[:1], ends[1:])
+    save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)]), folder / "model.onnx")
+    plan = ("plan", "model.onnx", "--place", "Exp=opencl:0")
+    table = cli(*plan, "--table").out
+    assert "linalg.generic  first (Exp)    opencl:0  rule 1: 'Exp'\n" in table
+    assert re.search(r"\nmy input +cpu:0 +opencl:0 +16 +x1  'linalg.generic' \(first\)\n", table)
+    answer = cli(*plan, "--explain", "my input").out
+    assert re.match(r"my input in @main.* is on cpu:0\n", answer)
+    assert "copied to opencl:0 (16 bytes) for 'linalg.generic' (first)\n" in answer
+    for what in ("first", "Exp"):
+        answer = cli(*plan, "--explain", what).out
+        assert re.match(r"the result of .linalg.generic. \(first\) in @main.* is on opencl:0\n", answer)
+
+
+@pytest.mark.parametrize("what", ["x y", "-1", "7:", "tanh.mlir:"])
+def test_names_that_a_program_lacks(cli: Cli, what: str) -> None:
+    outcome = cli("plan", "tanh.mlir", f"--explain={what}")
+    assert outcome.status == 1
+    assert f"no part of the program is called '{what}'" in outcome.err
+    assert "write %name, @function:%name, LINE or FILE:LINE" in outcome.err
+
+
+@pytest.mark.parametrize("what", ["", "%", "@f", "%0 ", "%x#"])
 def test_what_to_explain_is_checked_first(cli: Cli, what: str) -> None:
     outcome = cli("plan", "tanh.mlir", f"--explain={what}")
     assert outcome.status == 2

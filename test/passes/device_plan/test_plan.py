@@ -53,6 +53,8 @@ def test_json(plan) -> None:
         "op": "ml.op",
         "function": "main",
         "location": "m.mlir:3:3",
+        "source_name": None,
+        "made_of": [],
         "scope": "opencl:0",
         "reason": "device.scope on 'ml.op' (m.mlir:3:3) says opencl:0",
     }
