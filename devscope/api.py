@@ -22,7 +22,7 @@ from devscope.compile_options import CompileOptions, checked_limits, require_use
 from devscope.errors import ArgumentError, DevscopeWarning, InputError, Note, OptionError, option_note
 from devscope.frontends import Examples, ImportedSource, given_back, imported, is_function, is_onnx_model
 from devscope.gc_pause import gc_paused
-from devscope.runtime.threads import thread_count
+from devscope.runtime.threads import short_turns, thread_count
 from devscope.source import read_once, source_digest
 
 if TYPE_CHECKING:
@@ -167,9 +167,11 @@ def build(
 
 def _build(source: Source | Any, options: CompileOptions, admit: Admission | None = None) -> Program:
     from devscope.dataclass_code import dataclass_code_kept
+    from devscope.lowering.interop.package import load_libraries_ahead
 
+    load_libraries_ahead()
     # The imports alone make so many objects that collections take a tenth of the time.
-    with gc_paused(), dataclass_code_kept():
+    with gc_paused(), short_turns(), dataclass_code_kept():
         # Parsed before the rest of the compiler is loaded: memory use peaks while MLIR copies constants out of the
         # file, which it has mapped.
         from devscope.parsed_source import parse_source

@@ -7,6 +7,7 @@ compiled once and kept in a file beside the bytecode of this module, wherever Py
 
 import builtins
 import dataclasses
+import inspect
 import marshal
 import sys
 from collections.abc import Generator
@@ -14,7 +15,7 @@ from contextlib import contextmanager, suppress
 from importlib.util import MAGIC_NUMBER, cache_from_source
 from pathlib import Path
 from threading import Lock
-from types import CodeType
+from types import CodeType, SimpleNamespace
 from typing import Any
 
 _OWNERS = ("devscope", "xdsl")
@@ -44,6 +45,7 @@ def dataclass_code_kept() -> Generator[None]:
         known = len(_Kept.codes)
         _Kept.users += 1
         dataclasses.__dict__["exec"] = _execute  # found before the built-in one
+        dataclasses.__dict__["inspect"] = SimpleNamespace(**{**vars(inspect), "signature": _signature})
     try:
         yield
     finally:
@@ -51,6 +53,7 @@ def dataclass_code_kept() -> Generator[None]:
             _Kept.users -= 1
             if _Kept.users == 0:
                 del dataclasses.__dict__["exec"]
+                dataclasses.__dict__["inspect"] = inspect
             if len(_Kept.codes) > known and not sys.dont_write_bytecode:
                 _write(_Kept.codes)
 
@@ -58,7 +61,7 @@ def dataclass_code_kept() -> Generator[None]:
 def _execute(text: str, names: dict[str, Any], results: dict[str, Any]) -> None:
     """What ``exec`` does."""
     codes = _Kept.codes
-    if codes is None or names.get("__name__", "").partition(".")[0] not in _OWNERS:
+    if codes is None or not _is_owned(names.get("__name__", "")):
         builtins.exec(text, names, results)
         return
     _Kept.asked.add(text)
@@ -66,6 +69,15 @@ def _execute(text: str, names: dict[str, Any], results: dict[str, Any]) -> None:
     if code is None:
         code = codes[text] = compile(text, "<string>", "exec", dont_inherit=True)
     builtins.exec(code, names, results)
+
+
+def _signature(class_: type) -> inspect.Signature | str:
+    """What ``dataclasses`` writes behind the name of a class that has no docstring: of ours, nobody reads it."""
+    return "" if _is_owned(class_.__module__) else inspect.signature(class_)
+
+
+def _is_owned(module: str) -> bool:
+    return module.partition(".")[0] in _OWNERS
 
 
 def _file() -> Path:

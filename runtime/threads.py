@@ -2,8 +2,11 @@
 
 import math
 import os
-from collections.abc import Mapping
+import sys
+from collections.abc import Generator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
+from threading import Lock
 from typing import Any
 
 from devscope.errors import OptionError
@@ -54,3 +57,33 @@ def described_cores(report: Mapping[str, Any]) -> dict[str, int]:
     cores = report.get("cores")
     found: dict[Any, Any] = cores if isinstance(cores, dict) else {}  # pyright: ignore[reportUnknownVariableType]
     return {name: count for name, count in found.items() if isinstance(count, int) and 0 <= count <= MOST}
+
+
+class _Turns:
+    lock = Lock()
+    users = 0
+    seconds: float
+
+
+_SHORT_TURN = 0.0002
+
+
+@contextmanager
+def short_turns() -> Generator[None]:
+    """Let Python's threads take turns often, in the whole process until the last one who asked for it leaves.
+
+    A thread that calls a library gives the interpreter away, and waits for the end of a turn before it makes the
+    next call: threads that compile would wait 5 ms, as long as Python's turns are, thirty times for each part.
+    """
+    with _Turns.lock:
+        if _Turns.users == 0:
+            _Turns.seconds = sys.getswitchinterval()
+            sys.setswitchinterval(min(_Turns.seconds, _SHORT_TURN))
+        _Turns.users += 1
+    try:
+        yield
+    finally:
+        with _Turns.lock:
+            _Turns.users -= 1
+            if _Turns.users == 0:
+                sys.setswitchinterval(_Turns.seconds)

@@ -1,12 +1,6 @@
-"""MLIR's Python bindings, whichever package carries them.
-
-The only module that knows the package's name. The official ``mlir`` package is preferred where it is installed;
-``torch_mlir``, a build of the same bindings, is what pip installs. ``DEVSCOPE_MLIR=mlir|torch_mlir`` decides.
-"""
+"""MLIR's Python bindings, whichever package carries them."""
 
 import importlib
-import importlib.util
-import os
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from functools import cache
@@ -14,40 +8,10 @@ from threading import Lock
 from types import ModuleType
 from typing import Any, ParamSpec, TypeVar
 
-from devscope.errors import OptionError
+from devscope.lowering.interop.package import select_package
 
 _P = ParamSpec("_P")
 _T = TypeVar("_T")
-
-_PACKAGES = ("mlir", "torch_mlir")
-_VARIABLE = "DEVSCOPE_MLIR"
-
-
-def select_package() -> str:
-    """The name of the package that carries the bindings.
-
-    Raises `OptionError` when ``DEVSCOPE_MLIR`` names anything else, or when no package with bindings is installed.
-    """
-    wish = os.environ.get(_VARIABLE, "")
-    if wish and wish not in _PACKAGES:
-        raise OptionError(f"{_VARIABLE} names '{wish}'", notes=[f"legal values are: {', '.join(_PACKAGES)}"])
-    candidates = (wish,) if wish else _PACKAGES
-    for package in candidates:
-        if _has_bindings(package):
-            return package
-    raise OptionError(
-        f"no MLIR Python bindings are installed (looked for: {', '.join(candidates)})",
-        notes=["install them with: pip install torch-mlir"],
-    )
-
-
-def _has_bindings(package: str) -> bool:
-    """Whether ``package`` has an ``ir`` module; a package of that name without one is a placeholder."""
-    try:
-        return importlib.util.find_spec(f"{package}.ir") is not None
-    except ImportError:
-        return False
-
 
 PACKAGE = select_package()
 

@@ -56,3 +56,19 @@ def test_code_is_compiled_once(tmp_path: Path, damage: bytes | slice | None) -> 
 def test_no_file_where_python_shall_write_none(tmp_path: Path) -> None:
     assert run(tmp_path, PYTHONDONTWRITEBYTECODE="1") == f"True {SAME}"
     assert not list(tmp_path.rglob("dataclass_methods.*"))
+
+
+DOCS = """
+import dataclasses, inspect, types
+from devscope.dataclass_code import dataclass_code_kept
+
+with dataclass_code_kept():
+    for name in ("devscope.pairs", "elsewhere"):
+        print(dataclasses.make_dataclass("Pair", ["one"], namespace={"__module__": name}).__doc__)
+print(dataclasses.inspect is inspect)
+"""
+
+
+def test_no_time_goes_to_docstrings_that_nobody_reads() -> None:
+    done = subprocess.run([sys.executable, "-c", DOCS], capture_output=True, text=True, check=True)
+    assert done.stdout.splitlines() == ["Pair", "Pair(one: 'typing.Any')", "True"]

@@ -23,6 +23,7 @@ from devscope.runtime import devices, object_file
 from devscope.runtime.executable import Executable
 from devscope.runtime.instance import Instance
 from devscope.runtime.program import Entry, TensorSpec
+from devscope.runtime.threads import short_turns
 
 
 @pytest.fixture(autouse=True)
@@ -341,3 +342,12 @@ def test_devices_after_a_fork(device: Any) -> None:
         with in_a_call(add):
             assert in_fork(lambda: add.run("add", x, x)).startswith(refused)
         assert add.run("add", x, x).tolist() == [2.0] * 5
+
+
+def test_turns_of_python_threads_are_as_before_when_the_last_one_leaves():
+    before = sys.getswitchinterval()
+    with short_turns():
+        with short_turns():
+            assert sys.getswitchinterval() < before
+        assert sys.getswitchinterval() < before
+    assert sys.getswitchinterval() == before

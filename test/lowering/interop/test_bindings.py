@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from devscope.errors import OptionError
-from devscope.lowering.interop import bindings
+from devscope.lowering.interop import bindings, package
 
 
 @pytest.fixture
@@ -36,24 +36,24 @@ def fake(tmp_path, monkeypatch):
 
 def test_the_official_package_is_preferred(fake):
     fake("mlir")
-    assert bindings.select_package() == "mlir"
+    assert package.select_package() == "mlir"
 
 
 def test_a_placeholder_is_passed_over(fake):
     fake("mlir", with_bindings=False)
-    assert bindings.select_package() == "torch_mlir"
+    assert package.select_package() == "torch_mlir"
 
 
 def test_the_environment_decides(fake, monkeypatch):
     fake("mlir")
     monkeypatch.setenv("DEVSCOPE_MLIR", "torch_mlir")
-    assert bindings.select_package() == "torch_mlir"
+    assert package.select_package() == "torch_mlir"
 
 
 def test_an_illegal_wish(fake, monkeypatch):
     monkeypatch.setenv("DEVSCOPE_MLIR", "llvm")
     with pytest.raises(OptionError) as caught:
-        bindings.select_package()
+        package.select_package()
     assert str(caught.value) == "error: DEVSCOPE_MLIR names 'llvm'\n  note: legal values are: mlir, torch_mlir"
 
 
@@ -61,7 +61,7 @@ def test_a_wish_that_is_not_installed(fake, monkeypatch):
     fake("mlir", with_bindings=False)
     monkeypatch.setenv("DEVSCOPE_MLIR", "mlir")
     with pytest.raises(OptionError, match=r"no MLIR Python bindings are installed \(looked for: mlir\)"):
-        bindings.select_package()
+        package.select_package()
 
 
 def test_modules_come_from_the_package_selected(fake):
@@ -78,10 +78,42 @@ def test_modules_come_from_the_package_selected(fake):
 
 def test_no_other_module_names_a_package():
     folder = Path(bindings.__file__).parent.parent
-    others = [path for path in folder.rglob("*.py") if path.name != "bindings.py"]
+    others = [path for path in folder.rglob("*.py") if path.name != "package.py"]
     assert len(others) > 10
-    package = re.compile(r"\btorch_mlir\b|\b(?:import|from) mlir\b")
-    assert not [path for path in others if package.search(path.read_text())]
+    names = re.compile(r"\btorch_mlir\b|\b(?:import|from) mlir\b")
+    assert not [path for path in others if names.search(path.read_text())]
+
+
+_AHEAD = """
+import sys, threading
+from devscope.lowering.interop.package import load_libraries_ahead
+load_libraries_ahead()
+for thread in threading.enumerate():
+    if thread is not threading.main_thread():
+        thread.join()
+maps = open("/proc/self/maps").read()
+print("_mlir_libs/lib" in maps, "libllvmlite" in maps, "llvmlite.binding" in sys.modules)
+from devscope.lowering.interop.bindings import ir
+import llvmlite.binding
+load_libraries_ahead()
+print(threading.active_count(), ir.Module.parse("func.func private @f()", ir.Context()).operation.verify())
+"""
+
+
+def test_libraries_are_loaded_before_their_modules():
+    """In a process of its own, without either library."""
+    result = subprocess.run([sys.executable, "-P", "-c", _AHEAD], capture_output=True, text=True, check=True)
+    assert result.stdout == "True True False\n1 True\n"
+
+
+def test_libraries_that_are_not_there_are_errors_of_their_imports(fake):
+    """In a process of its own, whose bindings have no library."""
+    environment = {**os.environ, "PYTHONPATH": str(fake("mlir"))}
+    code = "from devscope.lowering.interop.package import load_libraries_ahead as load; load()"
+    result = subprocess.run(
+        [sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True
+    )
+    assert result.stderr == ""
 
 
 _COMPLEX = """
