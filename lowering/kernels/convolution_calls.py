@@ -9,13 +9,13 @@ from functools import cached_property
 from math import lcm
 from typing import TYPE_CHECKING, Any
 
+from devscope.lowering.kernels import convolution_ends as ends
 from devscope.lowering.kernels.convolution_units import Sizes, parts_at_run_time, units
 from devscope.lowering.kernels.epilogue import Epilogue
 from devscope.lowering.kernels.image_blocks import ImageBlock, axes_of_block
 from devscope.lowering.kernels.index_text import Index, IndexText
 from devscope.lowering.kernels.library import KernelLibrary
 from devscope.lowering.kernels.phases import Shift
-from devscope.lowering.kernels.squares import transposed
 from devscope.lowering.kernels.table import Row
 from devscope.lowering.kernels.windowed import FLAT, converted, element_of, strides_of, zero
 from devscope.lowering.kernels.windowed_calls import FILTERS, IMAGE, RESULT, Caller, TaskMemory, packed_size
@@ -97,7 +97,7 @@ class Call:
         sizes = [batch, pixels, filters] if plan.filters_last else [batch, filters, pixels]
         if plan.shifts:
             caller.add_flat("%C", RESULT, offsets[RESULT], written=True)
-            c = self._flat_result
+            c = self.flat_result
         else:
             axes = [*found.axes_of_result.values()]
             c = self._add_view(caller, "%C", RESULT, offsets[RESULT], sizes, axes, True)
@@ -166,7 +166,7 @@ class Call:
         return caller.add_view(name, number, offset, sizes, strides, written)
 
     @property
-    def _flat_result(self) -> str:
+    def flat_result(self) -> str:
         return FLAT.format(element_of(self.result))
 
     @property
@@ -205,7 +205,7 @@ class Call:
         lines_of_room = f"memref<?x{columns}x{of}, strided<[{columns}, 1], offset: ?>>"
         turned = ""
         if not self.plan.filters_last and not self.plan.shifts:
-            turned = f"%turned = memref.alloca() {{alignment = 64 : i64}} : {self._turned}"
+            turned = f"%turned = memref.alloca() {{alignment = 64 : i64}} : {self.turned_type}"
         return {
             "PARAMETERS": parameters,
             "RESULT": c,
@@ -229,11 +229,14 @@ class Call:
             "POINTERS": self._pointers(),
             "READ_A": self._read_pixels(),
             "READ_B": self._read_filters(),
-            "END": self._end_of_phase() if self.plan.shifts else self._end(c_type, extra_types),
+            "NEXT_FILTERS": self._next_filters(),
+            "FETCH_FILTERS": self._fetch_filters(),
+            "PREFETCH": ends.prefetch(self, c_type, extra_types),
+            "END": ends.end_of_phase(self) if self.plan.shifts else ends.end(self, c_type, extra_types),
         }
 
     @property
-    def _turned(self) -> str:
+    def turned_type(self) -> str:
         return f"memref<{self.lanes}x{self.lanes}x{self.found.element}>"
 
     def _counts(self, text: IndexText) -> list[Index]:
@@ -250,7 +253,7 @@ class Call:
                 made = text.define(f"arith.select {is_it}, {text.value(value)}, {text.value(made)} : index")
         return made
 
-    def _stride_of_result(self, loop: int) -> int:
+    def stride_of_result(self, loop: int) -> int:
         """Where there are phases."""
         stride = strides_of(self.found.result)[self.found.axes_of_result[loop]]
         assert stride is not None
@@ -332,7 +335,7 @@ class Call:
                     number = text.add(text.mul(number, extent), indices[loop])
                 values = [self.image.offset(text, indices, strides)]
                 if entries > 1:
-                    in_result = (text.mul(at, self._stride_of_result(loop)) for loop, at in indices.items())
+                    in_result = (text.mul(at, self.stride_of_result(loop)) for loop, at in indices.items())
                     values.append(text.add(*in_result))
                 for value, begin in zip(values, (first, text.add("%pixels", "%K")), strict=False):
                     entry = text.value(text.add(begin, number))
@@ -413,9 +416,9 @@ class Call:
         text.name("%p0", flat)
         if self.plan.shifts:
             at = self._of_phase(text, place.phase, [each.result for each in self.shifts])
-            places = [text.mul(index, self._stride_of_result(loop)) for loop, index in place.first.items()]
+            places = [text.mul(index, self.stride_of_result(loop)) for loop, index in place.first.items()]
             if self.plan.batch is not None:
-                places.append(text.mul("%b", self._stride_of_result(self.plan.batch)))
+                places.append(text.mul("%b", self.stride_of_result(self.plan.batch)))
             text.name("%c_begin", text.add(at, *places))
         if image.in_place:
             # A cast of a view begins where its buffer does.
@@ -455,6 +458,27 @@ class Call:
         elements = ", ".join(f"%e{n}_" for n in rows)
         return "\n".join([*lines, f"%a = vector.from_elements {elements} : vector<{self.rows}x{of}>"])
 
+    def _next_filters(self) -> IndexText:
+        """Lines for ``%ahead``, from where on a block of sums fetches filters that are needed after those of its
+        steps, and ``%ahead_step``, how many elements in a step: all blocks together fetch as much as one reads."""
+        text = IndexText("ahead_from")
+        share = text.ceildiv(self.columns, text.ceildiv("%count", self.rows))
+        text.name("%ahead_step", share)
+        here, of_block = text.div("%i", self.rows), text.mul(share, "%steps")
+        at = text.add("%panel", text.mul("%k_end", self.columns), text.mul(here, of_block))
+        last = text.sub(text.mul(len(self.shifts), "%panels", self.columns, "%K"), of_block)
+        text.name("%ahead", text.min(at, last))
+        return text
+
+    def _fetch_filters(self) -> IndexText:
+        """Lines that fetch filters in a step, for the caches behind the first one."""
+        text, name, type_ = IndexText("ahead_of"), "%W", FLAT.format(element_of(self.found.weights))
+        if self.packed is None:
+            name, type_ = "%packed_w", f"memref<?x{self.found.element}>"
+        at = text.add("%ahead", text.mul(text.sub("%k", "%k0"), "%ahead_step"))
+        text.lines.append(f"memref.prefetch {name}[{at}], read, locality<2>, data : {type_}")
+        return text
+
     def _read_filters(self) -> str:
         of, columns = self.found.element, self.columns
         if self.packed is None:
@@ -463,100 +487,3 @@ class Call:
         w = element_of(self.found.weights)
         read = f"%b_read = vector.load %W[%line_at] : {FLAT.format(w)}, vector<{columns}x{w}>"
         return "\n".join([read, *converted("%b_row", "%b_read", w, of, str(columns), self.found.w)])
-
-    def _end(self, c_type: str, extra_types: list[str]) -> IndexText:
-        """Lines that write the sums of a room, through the epilogue."""
-        text, of, lanes, columns = IndexText("d"), self.found.element, self.lanes, self.columns
-        if self.plan.filters_last:
-            with text.loop("%tile", "%tile_end") as line:
-                text.name("%at", text.add("%p0", line))
-                text.name("%column", "%j")
-                room = f"memref<?x{columns}x{of}, strided<[{columns}, 1], offset: ?>>"
-                row = text.sub(line, "%room_begins")
-                sums = text.define(f"vector.load %room[{row}, %0] : {room}, vector<{columns}x{of}>")
-                self._end_line(text, sums, columns, "%C", c_type, extra_types)
-            return text
-        with text.loop("%tile", "%tile_end", lanes) as pixel, text.loop(0, columns, lanes) as filter_:
-            self._turn(text, pixel, filter_)
-            begin = text.add("%j", filter_)
-            left = text.min(text.sub("%M", begin), lanes)
-            text.name("%column", text.add("%p0", pixel))
-            with text.loop(0, left) as line:
-                text.name("%at", text.add(begin, line))
-                sums = text.define(f"vector.load %turned[{line}, %0] : {self._turned}, vector<{lanes}x{of}>")
-                self._end_line(text, sums, lanes, "%part", c_type, extra_types)
-        return text
-
-    def _end_of_phase(self) -> IndexText:
-        """Lines that write the sums of a room to where the pixels of a phase are."""
-        text, of, columns = IndexText("d"), self.found.element, self.columns
-        room = f"memref<?x{columns}x{of}, strided<[{columns}, 1], offset: ?>>"
-
-        def begin_of(pixel: Index) -> tuple[Index, str]:
-            """Its row in the room, and where it is in the result."""
-            entry = text.add("%pixels", "%K", pixel)
-            offset = text.define(f"memref.load %table[{entry}] : memref<?xindex>")
-            return text.sub(pixel, "%room_begins"), offset
-
-        filters = text.min(text.sub("%N" if self.plan.filters_last else "%M", "%j"), columns)
-        if self.plan.filters_last:
-            mask = text.define(f"vector.create_mask {filters} : vector<{columns}xi1>")
-            line, vector = text.add("%c_begin", "%j"), f"vector<{columns}x{of}>"
-            with text.loop("%tile", "%tile_end") as pixel:
-                row, offset = begin_of(pixel)
-                sums = text.define(f"vector.load %room[{row}, %0] : {room}, {vector}")
-                text.lines.append(
-                    f"vector.maskedstore %C[{text.add(line, offset)}], {mask}, {sums} : {self._flat_result}, "
-                    f"vector<{columns}xi1>, {vector}"
-                )
-            return text
-        with text.loop(0, filters) as filter_:
-            stride = self._stride_of_result(self.plan.filter)
-            plane = text.add("%c_begin", text.mul(text.add("%j", filter_), stride))
-            with text.loop("%tile", "%tile_end") as pixel:
-                row, offset = begin_of(pixel)
-                sum_ = text.define(f"memref.load %room[{row}, {filter_}] : {room}")
-                text.lines.append(f"memref.store {sum_}, %C[{text.add(plane, offset)}] : {self._flat_result}")
-        return text
-
-    def _turn(self, text: IndexText, pixel: str, filter_: str) -> None:
-        """Lines that write ``lanes`` pixels of as many filters of the room to ``%turned``, filters first."""
-        of, lanes, columns = self.found.element, self.lanes, self.columns
-        room, line = f"memref<?x{columns}x{of}, strided<[{columns}, 1], offset: ?>>", f"vector<{lanes}x{of}>"
-        first = text.sub(pixel, "%room_begins")
-        rows = [
-            text.define(f"vector.load %room[{text.add(first, number)}, {filter_}] : {room}, {line}")
-            for number in range(lanes)
-        ]
-        for number, row in enumerate(transposed(text, rows, of)):
-            text.lines.append(f"vector.store {row}, %turned[{text.value(number)}, %0] : {self._turned}, {line}")
-
-    def _end_line(
-        self, text: IndexText, sums: str, width: int, to: str, c_type: str, extra_types: list[str]
-    ) -> None:
-        """Lines that write ``sums``, elements of a line of C from ``%at`` and ``%column`` on."""
-        of, c = self.found.element, element_of(self.result)
-        line, written = f"vector<{width}x{of}>", f"vector<{width}x{c}>"
-        if self.adds:
-            held = text.define(f"vector.transfer_read {to}[%b, %at, %column], %nothing : {c_type}, {written}")
-            if c != of:
-                held = text.define(f"arith.extf {held} : {written} to {line}")
-            sums = text.define(f"arith.add{'i' if zero(of) == '0' else 'f'} {sums}, {held} : {line}")
-        if c != of:
-            sums = text.define(f"arith.truncf {sums} : {line} to {written}")
-        if self.follows is not None:
-            for number, ((value, axes), type_) in enumerate(zip(self.extras, extra_types, strict=True)):
-                element = element_of(value)
-                target = f"vector<{width}x{element}>"
-                if self.plan.buffer_axes(axes)[2] is None:
-                    one = text.define(f"memref.load %extra{number}[%b, %at, %column] : {type_}")
-                    text.lines.append(f"%operand{number} = vector.broadcast {one} : {element} to {target}")
-                else:
-                    pad = text.define(f"arith.constant {zero(element)} : {element}")
-                    read = f"vector.transfer_read %extra{number}[%b, %at, %column], {pad} : {type_}, {target}"
-                    text.lines.append(f"%operand{number} = {read}")
-            text.lines += [
-                step.replace("$block", f"{width}x").replace("%sums", sums) for step in self.follows.steps
-            ]
-            sums = self.follows.done.replace("%sums", sums)
-        text.lines.append(f"vector.transfer_write {sums}, {to}[%b, %at, %column] : {written}, {c_type}")

@@ -1,4 +1,5 @@
 // RUN: devscope lower %s --stage host-buffers | filecheck %s
+// RUN: devscope lower %s --stage host-llvm | filecheck %s --check-prefix=LLVM
 
 // Padding is not made: the kernel reads the argument, and takes what follows along. Without filters, as for pooling
 // and a convolution of each channel by itself, windows are computed where they are.
@@ -32,6 +33,14 @@ func.func @padded(%x: tensor<2x8x8x16xf32>, %w: tensor<3x3x16x32xf32>, %b: tenso
   } -> tensor<2x8x8x32xf32>
   return %r : tensor<2x8x8x32xf32>
 }
+
+// Lines of the result are fetched before there are sums, and filters while there are others; whole vectors of the
+// result are written without masks.
+
+// LLVM:          prefetch.p0({{.*}}, i32 1, i32 3
+// LLVM:          prefetch.p0({{.*}}, i32 0, i32 2
+// LLVM:          store <32 x float>
+// LLVM:          masked.store.v32f32
 
 // CHECK-LABEL: func.func @pooled
 // CHECK-NOT:     linalg.

@@ -58,9 +58,13 @@ func.func private @${NAME}(${PARAMETERS}) {
             %tile_end = arith.minsi %tile_next, %count : index
             // Where all steps are done at once, a room has one tile.
             %room_begins = arith.select %at_once, %tile, %0 : index
+            scf.if %is_last {
+              ${PREFETCH}
+            }
             scf.for %i = %tile to %tile_end step %rows {
               %in_room = arith.subi %i, %room_begins : index
               ${POINTERS}
+              ${NEXT_FILTERS}
               %begin = scf.if %is_begin -> (${BLOCK}) {
                 scf.yield %zeros : ${BLOCK}
               } else {
@@ -73,6 +77,7 @@ func.func private @${NAME}(${PARAMETERS}) {
                 ${READ_A}
                 %line = arith.muli %k, %columns : index
                 %line_at = arith.addi %panel, %line : index
+                ${FETCH_FILTERS}
                 ${READ_B}
                 %more = vector.outerproduct %a, %b_row, %so_far : vector<${ROWS}x${SUM}>, vector<${COLUMNS}x${SUM}>
                 scf.yield %more : ${BLOCK}
