@@ -15,10 +15,12 @@ import hashlib
 import os
 import re
 import warnings
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Generator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from devscope.compile_options import CompileOptions, checked_limits, require_use_of_machine
+from devscope.dataclass_code import dataclass_code_kept
 from devscope.errors import ArgumentError, DevscopeWarning, InputError, Note, OptionError, option_note
 from devscope.frontends import Examples, ImportedSource, given_back, imported, is_function, is_onnx_model
 from devscope.gc_pause import gc_paused
@@ -84,7 +86,7 @@ def compile(
     """
     plain = {"default": default, "arguments": arguments, "completion": completion, "machine": machine}
     plain |= {"storage": storage, "checks": checks, "schedules": schedules}
-    source = imported(source, example_arguments, dynamic_shapes)
+    source = _imported(source, example_arguments, dynamic_shapes)
     plain |= {"backends": backends, "partition": partition, "costs": costs, "search_limit": search_limit}
     plain["place"] = place
     executable = executable_for(source, *_settings(devices, memory_limits, threads, cache, chunks=chunks, **plain))
@@ -108,7 +110,19 @@ def _settings(
     return options, mapping, cache, threads
 
 
-@gc_paused()
+@contextmanager
+def _compiling() -> Generator[None]:
+    """Imports alone make so many objects that collections take a tenth of the time."""
+    with gc_paused(), dataclass_code_kept():
+        yield
+
+
+@_compiling()
+def _imported(source: Any, examples: Any = None, dynamic_shapes: Any = None) -> Any:
+    return imported(source, examples, dynamic_shapes)
+
+
+@_compiling()
 def executable_for(
     source: Source | Any,
     options: CompileOptions,
@@ -162,16 +176,14 @@ def build(
         raise OptionError(
             f"options of type {type(options).__name__} are none", notes=["give devscope.CompileOptions"]
         )
-    return _build(imported(source, example_arguments), options or CompileOptions())
+    return _build(_imported(source, example_arguments), options or CompileOptions())
 
 
 def _build(source: Source | Any, options: CompileOptions, admit: Admission | None = None) -> Program:
-    from devscope.dataclass_code import dataclass_code_kept
     from devscope.lowering.interop.package import load_libraries_ahead
 
     load_libraries_ahead()
-    # The imports alone make so many objects that collections take a tenth of the time.
-    with gc_paused(), short_turns(), dataclass_code_kept():
+    with _compiling(), short_turns():
         # Parsed before the rest of the compiler is loaded: memory use peaks while MLIR copies constants out of the
         # file, which it has mapped.
         from devscope.parsed_source import parse_source
@@ -219,7 +231,7 @@ def plan(
         place=place,
     )
     require_use_of_machine(machine, options.completion, partition)
-    planned = plan_source(imported(source, example_arguments, dynamic_shapes), options)
+    planned = plan_source(_imported(source, example_arguments, dynamic_shapes), options)
     planned.plan.write = lambda: given_back(source, planned.session.to_mlir(planned.module))
     return planned.plan
 
@@ -262,7 +274,7 @@ def run(source: Source | Any, *inputs: Any, entry: str | None = None, **named: A
     options = {name: named.pop(name) for name in legal if name in named}
     shapes = options.pop("dynamic_shapes", None)
     has_examples = is_function(source) or (is_onnx_model(source) and (named or inputs))
-    source = imported(source, named or inputs, shapes) if has_examples else imported(source)
+    source = _imported(source, named or inputs, shapes) if has_examples else _imported(source)
     structures = source.structures if isinstance(source, ImportedSource) else {}
 
     # Wrong arguments are refused before the program is compiled.

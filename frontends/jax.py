@@ -15,7 +15,6 @@ from typing import Any
 
 from devscope.errors import InputError, LoweringError
 from devscope.frontends import Examples, ImportedSource
-from devscope.gc_pause import gc_paused
 from devscope.runtime.structure import CONVERSIONS, LEAF, Structure, Tree, leaf_paths
 
 _PLATFORM, _OTHER_PLATFORM = "devscope", "cpu"
@@ -45,11 +44,10 @@ def read_function(function: Any, examples: Examples | None) -> ImportedSource:
         return export.export(staged, platforms=(platform,))(*by_position, **by_name)
 
     try:
-        with gc_paused():
-            try:
-                exported = exported_for(_PLATFORM)
-            except NotImplementedError:
-                exported = exported_for(_OTHER_PLATFORM)
+        try:
+            exported = exported_for(_PLATFORM)
+        except NotImplementedError:
+            exported = exported_for(_OTHER_PLATFORM)
     except Exception as error:
         what = " ".join(str(error).split())
         raise InputError(f"JAX cannot trace '{name}': {type(error).__name__}: {what[:_LONGEST]}") from error
