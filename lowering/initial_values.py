@@ -1,16 +1,21 @@
-"""Reductions over loops without iterations: their results are what these begin with.
+"""What loops do not write, such as all that a reduction over no iterations has: it is what was there before.
 
 Upstream takes a body that does not use what was there for one that writes all: ``linalg-fuse-elementwise-ops`` has
 it begin with an empty tensor, bufferisation with a new buffer. Where a loop that is reduced over is never run,
-nothing is written. Canonicalisation makes such bodies: of ``x * 0`` of integers, of ``x and false``.
+nothing is written. Canonicalisation makes such bodies: of ``x * 0`` of integers, of ``x and false``. Nor is all
+written of results whose indices are not just loops: of a diagonal, ``(i) -> (i, i)``, or a row, ``(i) -> (2, i)``.
+``linalg-fold-unit-extent-dims`` has even bodies that use what was there begin with an empty tensor, if all of
+their loops are parallel.
 """
 
 from collections.abc import Sequence
 from typing import Any
 
+from devscope.errors import LoweringError
 from devscope.lowering import mlir_util
 from devscope.lowering.interop import bindings
 from devscope.lowering.interop.bindings import ir
+from devscope.lowering.interop.diagnostics import decode_location
 from devscope.lowering.mlir_util import Builder
 
 _KEPT = "devscope.kept"
@@ -26,16 +31,29 @@ def drop_empty_loops(module: Any) -> None:
 
 
 def keep_initial_values(module: Any) -> None:
-    """Have reductions over loops of unknown length use what was there before, whatever becomes of their bodies.
+    """Have reductions over loops of unknown length, and what writes parts of its results, use what was there
+    before, whatever becomes of their bodies.
 
-    `release_initial_values` takes that back where it is not needed.
+    What writes parts becomes reductions. `release_initial_values` takes the use back where it is not needed.
     """
     dynamic = ir.ShapedType.get_dynamic_size()
     for op in _on_tensors(module):
         if op.name in ("linalg.generic", "linalg.reduce"):
             loops = _loops(op)
-            in_all = set[int | None].intersection(*map(set, loops[-len(op.results) :]))
+            results = loops[-len(op.results) :]
+            in_all = set[int | None].intersection(*map(set, results))
             unknown = [n for n, extent in _extents(op, loops).items() if extent == dynamic and n not in in_all]
+            if any(None in each or len(set(each)) < len(each) for each in results):
+                kinds = op.attributes["iterator_types"]
+                if not len(kinds):
+                    raise LoweringError(
+                        f"'{op.name}' without loops writes one element of a larger tensor",
+                        decode_location(op.location),
+                        ["write it as a tensor.insert"],
+                    )
+                unknown = list(range(len(kinds)))
+                reduced = ir.Attribute.parse("#linalg.iterator_type<reduction>", op.context)
+                op.attributes["iterator_types"] = ir.ArrayAttr.get([reduced for _ in kinds], op.context)
             if unknown:
                 _keep(op, unknown)
 

@@ -301,9 +301,13 @@ class _Function:
         for axis, numbers in enumerate(zip(offsets, sizes, strides, strict=True)):
             offset, size, stride = map(self._sizes.number, numbers)
             extent, what = self._dimensions(op, whole)[axis]
-            if isinstance(extent, int) and all(isinstance(number, int) for number in (offset, size, stride)):
+            backwards = isinstance(stride, int) and stride < 0
+            known = isinstance(extent, int) and isinstance(offset, int) and isinstance(size, int)
+            if known and isinstance(stride, int) and not backwards:
                 continue  # MLIR has verified it
-            if self._checks.root(size) != self._checks.root(extent) or offset != 0 or stride != 1:
+            if backwards:
+                self._check_backwards(op, self._checks.described(extent, what), offset, size, stride, extent)
+            elif self._checks.root(size) != self._checks.root(extent) or offset != 0 or stride != 1:
                 self._check_range(op, self._checks.described(extent, what), offset, size, stride, extent)
         if op.name not in TAKES:
             shape = ir.ShapedType(op.operands[0].type).shape
@@ -341,6 +345,15 @@ class _Function:
                         op, "ult", number, 1 << 31, f"{RANGE}: the {name} of '{op.name}' is {{0}}"
                     )
         self._checks.require(op, "sle", taken, left, text, around=around)
+
+    def _check_backwards(self, op: Any, what: str, offset: Size, size: Size, stride: int, extent: Size) -> None:
+        text = f"{RANGE}: '{op.name}' begins at {{0}} of {what}, which is {{1}}"
+        self._checks.require(op, "ult", offset, extent, text)
+        if not isinstance(size, int):
+            self._checks.require(op, "ult", size, 1 << 31, f"{RANGE}: the size of '{op.name}' is {{0}}")
+        back = term("muli", term("subi", size, 1), -stride)
+        text = f"{RANGE}: '{op.name}' goes back by {{0}} from {{1}} of {what}"
+        self._checks.require(op, "sle", back, offset, text)
 
     def _last(self, op: Any, loop: Any, range_: Range, sizes: Sequence[Size]) -> Size | None:
         """The last index of a loop with which ``op`` always runs; None for others, and if it changes ``sizes``."""

@@ -23,8 +23,11 @@ _MOST = 16
 
 _WIDTHS = (1, 8, 16, 32, 64)
 
-_BUILT_INS = {"absf", "ceil", "copysign", "floor", "fma", "roundeven", "rsqrt", "sqrt", "trunc"}
-"""Of `math`, what becomes a call of a device's own function of vectors."""
+_BUILT_INS = {
+    *("absf", "absi", "ceil", "copysign", "floor", "fma", "roundeven", "rsqrt", "sqrt", "trunc"),
+    *("maxnumf", "maxsi", "maxui", "minnumf", "minsi", "minui"),
+}
+"""Of `arith` and `math`, what becomes a call of a device's own function of vectors."""
 
 _FEWEST_OF_BUILT_INS = 8
 """Intel's OpenCL driver vectorises loops over calls of shorter ones once more, and crashes (``vplan-vec``)."""

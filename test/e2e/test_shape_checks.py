@@ -188,6 +188,14 @@ func.func @strided(%x: tensor<?xf32>, %n: index, %s: index) -> tensor<?xf32> {
   %0 = tensor.extract_slice %x[1] [%n] [%s] : tensor<?xf32> to tensor<?xf32>
   return %0 : tensor<?xf32>
 }
+func.func @backwards(%x: tensor<?xf32>, %o: index, %n: index) -> tensor<?xf32> {
+  %0 = tensor.extract_slice %x[%o] [%n] [-2] : tensor<?xf32> to tensor<?xf32>
+  return %0 : tensor<?xf32>
+}
+func.func @backwards_static(%x: tensor<8xf32>) -> tensor<4xf32> {
+  %0 = tensor.extract_slice %x[5] [4] [-2] : tensor<8xf32> to tensor<4xf32>
+  return %0 : tensor<4xf32>
+}
 func.func @chosen(%c: i1, %x: tensor<?xf32>, %y: tensor<?xf32>, %z: tensor<?xf32>) -> tensor<?xf32> {
   %0 = scf.if %c -> tensor<?xf32> { scf.yield %x : tensor<?xf32> } else { scf.yield %y : tensor<?xf32> }
   %1 = arith.addf %0, %z : tensor<?xf32>
@@ -378,6 +386,12 @@ CASES: list[tuple[str, tuple[Any, ...], type[DevscopeError] | None, str]] = [
         "the stride of 'tensor.extract_slice' is 4611686018427387904",
     ),
     ("strided", (floats(10), -3, 2), ExecutionError, "the size of 'tensor.extract_slice' is -3"),
+    ("backwards", (floats(8), 7, 4), None, ""),
+    ("backwards", (floats(8), 0, 0), None, ""),
+    ("backwards", (floats(8), 5, 4), ExecutionError, "goes back by 6 from 5 of dimension 0 of argument 0 'x'"),
+    ("backwards", (floats(8), 8, 2), ExecutionError, "begins at 8 of dimension 0 of argument 0 'x', which is 8"),
+    ("backwards", (floats(8), 7, -1), ExecutionError, "the size of 'tensor.extract_slice' is -1"),
+    ("backwards_static", (floats(8),), ExecutionError, "goes back by 6 from 5 of"),
     *[
         (
             entry,
@@ -408,6 +422,8 @@ def test_shapes(default: str, case: tuple[str, tuple[Any, ...], type[DevscopeErr
         result = executable(default).run(entry, *arguments)
         if entry in ("chosen", "selected"):
             np.testing.assert_array_equal(result, 2 * arguments[3])
+        if entry == "backwards":
+            np.testing.assert_array_equal(result, arguments[0][arguments[1] :: -2][: arguments[2]])
     else:
         with pytest.raises(error, match=message) as caught:
             executable(default).run(entry, *arguments)

@@ -434,3 +434,34 @@ func.func @main(%x: tensor<4x70x3x{element}>) -> tensor<4x70xi64> {{
     type_ = {"i32": np.int32, "i8": np.int8, "f32": np.float32}[element]
     x = np.random.default_rng(3).integers(0, 9, (4, 70, 3)).astype(type_)
     np.testing.assert_array_equal(made(x), x.argmax(axis=2))
+
+
+@pytest.mark.parametrize("of", ["f32", "i32", "i8"])
+def test_extrema_of_short_vectors(of: str) -> None:
+    """Over a middle axis: so are the minima and maxima of numbers."""
+    kinds = ("maxnumf", "minnumf") if of == "f32" else ("maxsi", "minui", "absi")
+    bodies = "\n".join(
+        f"""
+  %{kind} = linalg.generic {{indexing_maps = [affine_map<(i, j, k) -> (i, j, k)>, affine_map<(i, j, k) -> (i, k)>],
+      iterator_types = ["parallel", "reduction", "parallel"]}}
+      ins(%x : tensor<?x2x2x{of}>) outs(%z : tensor<?x2x{of}>) {{
+  ^bb0(%a: {of}, %b: {of}):
+    %c = {"math.absi %a" if kind == "absi" else f"arith.{kind} %b, %a"} : {of}
+    %d = {"arith.addi %c, %b" if kind == "absi" else f"arith.{kind} %c, %c"} : {of}
+    linalg.yield %d : {of}
+  }} -> tensor<?x2x{of}>"""
+        for kind in kinds
+    )
+    results = ", ".join(f"%{kind}" for kind in kinds)
+    types = ", ".join([f"tensor<?x2x{of}>"] * len(kinds))
+    made = devscope.compile(
+        f"func.func @main(%x: tensor<?x2x2x{of}>, %z: tensor<?x2x{of}>) -> ({types}) {{\n"
+        f"{bodies}\n  return {results} : {types}\n}}",
+        default="opencl:0",
+    )
+    x = np.random.default_rng(0).integers(-9, 9, (5, 2, 2)).astype(TYPES[of])
+    z = np.zeros((5, 2), x.dtype)
+    unsigned = x.view(f"u{x.itemsize}") if of != "f32" else x
+    wanted = [x.max(1, initial=0), np.minimum(unsigned.min(1), 0 if of != "f32" else z).astype(x.dtype)]
+    for found, right in zip(made(x, z), [*wanted, np.abs(x).sum(1)], strict=False):
+        np.testing.assert_array_equal(found, right)
