@@ -1,7 +1,8 @@
 """What a program is brought to before it is planned, so that plans and the split see one form of each thing.
 
-Control flow of ``affine`` and StableHLO becomes ``scf``, shapes those of ``tensor``, globals that nobody writes
-constants, and operations of ``bufferization`` on values what they mean. Passes of upstream do what they can.
+Control flow of ``affine``, TOSA and StableHLO becomes ``scf``, shapes those of ``tensor``, variables of TOSA
+globals, globals that nobody writes constants, and operations of ``bufferization`` on values what they mean. Passes
+of upstream do what they can.
 """
 
 import re
@@ -18,6 +19,9 @@ from devscope.lowering.stablehlo.small_types import only_passes_types
 _AFFINE = frozenset({"affine.for", "affine.if"})
 _GLOBAL = "ml_program.global"
 _READS = frozenset({f"{_GLOBAL}_load", f"{_GLOBAL}_load_const"})
+_TOSA_CONTROL = frozenset({"tosa.cond_if", "tosa.while_loop"})
+_SCATTER = "tosa.scatter"
+_TOSA_VARIABLES = frozenset({"tosa.variable", "tosa.variable_read", "tosa.variable_write"})
 _SHAPES = frozenset({"shape.shape_of", "shape.dim", "shape.const_shape", "shape.num_elements"})
 
 _DIALECTS = ("stablehlo.", "chlo.", "tm_tensor.")
@@ -32,19 +36,20 @@ _BECOMES = {
     "affine.store": "memref.store",
     "affine.vector_load": "vector.load",
     "affine.vector_store": "vector.store",
+    "tosa.cond_if": "scf.if",
+    "tosa.while_loop": "scf.while",
+    "tosa.variable_read": f"{_GLOBAL}_load",
+    "tosa.variable_write": f"{_GLOBAL}_store",
 }
-_MARK = "devscope.affine:"
+_MARK = "devscope.scoped:"
 _MARKED = re.compile(rf'loc\("{_MARK}(\d+)"')
 
 
 def is_in_form(module: Any) -> bool:
     """Whether ``module`` is as `bring_into_form` leaves it."""
-    try:
-        names = {op.name for op in mlir_util.walk(module.operation)}
-    except RuntimeError as error:
-        if not not_text(error):
-            raise
-        return True  # the import says which name it is
+    names = _names(module)
+    if not names:
+        return True  # the import says which name is no text
     if not names.isdisjoint({_GLOBAL} | _AFFINE | _SHAPES | _REWRITES.keys()) or has_stablehlo(names):
         return False
     return not only_passes_types(module)
@@ -54,6 +59,36 @@ def has_stablehlo(names: Set[str]) -> bool:
     return any(name.startswith(_DIALECTS) for name in names)
 
 
+def lower_tosa_control(module: Any, run_passes: RunPasses, kinds: bool = False) -> None:
+    """Control flow, variables and scatters of TOSA, in place; ``kinds`` as for `bring_into_form`. Scopes stay.
+
+    Before `keep_globals`, which variables are for, and what writes them in branches and loops.
+    """
+    names = _names(module)
+    for op in mlir_util.walk(module.operation) if kinds and names & (_TOSA_CONTROL | {_SCATTER}) else ():
+        if op.name in _TOSA_CONTROL or op.name == _SCATTER:
+            _mark_kind(op)
+    for op in mlir_util.named(module.operation, _SCATTER) if _SCATTER in names else ():
+        _lower_scatter(op)  # which ``tosa-to-scf`` makes loops of
+    for found, passes in ((_TOSA_CONTROL, "func.func(tosa-to-scf)"), (_TOSA_VARIABLES, "tosa-to-mlprogram")):
+        if names & found:
+            _keep_scopes(module, run_passes, f"builtin.module({passes})")
+
+
+def _names(module: Any) -> Set[str]:
+    """Of all operations; none where one is not text."""
+    try:
+        return {op.name for op in mlir_util.walk(module.operation)}
+    except RuntimeError as error:
+        if not not_text(error):
+            raise
+        return frozenset()
+
+
+def _mark_kind(op: Any) -> None:
+    op.location = ir.Location.name(f"{KIND_MARK}{op.name}", op.location, op.context)
+
+
 def bring_into_form(module: Any, run_passes: RunPasses, kinds: bool = False) -> None:
     """Rewrite an ``ir.Module`` in place. Scopes stay. With ``kinds``, locations say what operations were made of.
 
@@ -61,7 +96,7 @@ def bring_into_form(module: Any, run_passes: RunPasses, kinds: bool = False) -> 
     """
     if kinds:
         for op in [op for op in mlir_util.walk(module.operation) if op.name.startswith(_DIALECTS)]:
-            op.location = ir.Location.name(f"{KIND_MARK}{op.name}", op.location, module.context)
+            _mark_kind(op)
     _inline_globals(module)
     for op in [op for op in mlir_util.walk(module.operation) if op.name in _REWRITES]:
         _REWRITES[op.name](op)
@@ -73,17 +108,17 @@ def bring_into_form(module: Any, run_passes: RunPasses, kinds: bool = False) -> 
 
         convert(module, run_passes)
     if names & _AFFINE:
-        _lower_affine(module, run_passes)
+        _keep_scopes(module, run_passes, "builtin.module(lower-affine)")
 
 
-def _lower_affine(module: Any, run_passes: RunPasses) -> None:
-    """MLIR's pass folds some operations and drops the attributes of others: scopes go with their locations."""
+def _keep_scopes(module: Any, run_passes: RunPasses, text: str) -> None:
+    """MLIR's passes fold some operations and drop the attributes of others: scopes go with their locations."""
     scoped: list[tuple[dict[str, Any], Any]] = []
     for op in mlir_util.walk(module.operation):
         if op.name in _BECOMES and SCOPE_ATTR in op.attributes:
             scoped.append((_scope(op), op.location))
             op.location = ir.Location.name(f"{_MARK}{len(scoped) - 1}", op.location, module.context)
-    run_passes(module.operation, "builtin.module(lower-affine)")
+    run_passes(module.operation, text)
     for op in mlir_util.walk(module.operation) if scoped else ():
         match = _MARKED.match(str(op.location))
         if match is None:
@@ -130,6 +165,23 @@ def _lower_materialisation(op: Any) -> None:
         source, type_ = op.operands[0], op.results[0].type
         same = source.type == type_
         mlir_util.replace_op(op, [source if same else Builder(op).value("tensor.cast", [source], type_)])
+
+
+def _lower_scatter(op: Any) -> None:
+    """``out[n, indices[n, w]] = input[n, w]``, and what `values_in` has elsewhere; no index twice."""
+    text = """
+        %r = "stablehlo.scatter"(%0, %1, %2) ({{
+        ^bb0(%old: tensor<{0}>, %new: tensor<{0}>):
+          stablehlo.return %new : tensor<{0}>
+        }}) {{scatter_dimension_numbers = #stablehlo.scatter<update_window_dims = [2], inserted_window_dims = [1],
+              input_batching_dims = [0], scatter_indices_batching_dims = [0], scatter_dims_to_operand_dims = [1],
+              index_vector_dim = 2>, unique_indices = true}} : ({1}, {2}, {3}) -> {4}
+    """
+    types = [value.type for value in (*op.operands, *op.results)]
+    made = mlir_util.insert(op, text.format(types[0].element_type, *types), list(op.operands))[0]
+    for name, value in _scope(op).items():
+        made.attributes[name] = value
+    mlir_util.replace_op(op, made.results)
 
 
 _REWRITES: dict[str, Callable[[Any], None]] = {

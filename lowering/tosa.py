@@ -3,7 +3,8 @@
 ``tosa-to-linalg`` starts from the greatest finite number and pads with it, so that the maximum of infinities below
 zero would be finite. TOSA's range of a floating-point type ends with the infinities.
 
-The folder of ``tosa.cast`` makes -1.0 of a constant that is true, and x / x is 1 even if x is 0.
+The folder of ``tosa.cast`` makes -1.0 of a constant that is true, and x / x is 1 even if x is 0. ``tosa.matmul_t``
+is not lowered at all.
 """
 
 import math
@@ -25,6 +26,8 @@ def prepare(module: Any) -> None:
             op.attributes[_OWN] = ir.UnitAttr.get(module.context)
         elif op.name == "tosa.max_pool2d" and _is_float(op.results[0]):
             _pad_apart(op)
+        elif op.name == "tosa.matmul_t":
+            _transpose_apart(op)
         elif op.name == "tosa.intdiv" and op.operands[0] == op.operands[1]:
             mlir_util.replace_op(
                 op, mlir_util.Builder(op).op("arith.divsi", op.operands, [op.results[0].type]).results
@@ -41,6 +44,17 @@ def _is_truth(value: Any) -> bool:
 
 def _is_float(value: Any) -> bool:
     return isinstance(ir.ShapedType(value.type).element_type, ir.FloatType)
+
+
+def _transpose_apart(op: Any) -> None:
+    batch, columns, depth = op.operands[1].type.shape
+    with op.location:
+        type_ = ir.RankedTensorType.get([batch, depth, columns], op.operands[1].type.element_type)
+    build = mlir_util.Builder(op)
+    permutation = {"perms": ir.DenseI32ArrayAttr.get([0, 2, 1], op.context)}
+    operands = list(op.operands)
+    operands[1] = build.value("tosa.transpose", [operands[1]], type_, permutation)
+    mlir_util.replace_op(op, build.op("tosa.matmul", operands, [op.results[0].type]).results)
 
 
 def _pad_apart(op: Any) -> None:
