@@ -45,6 +45,7 @@ _SCHEDULES = (
     Rule(Schedule("linalg", "generalize"), [f"linalg.{name}" for name in _ELEMENTWISE.split()]),
 )
 
+_MASKED = "devscope.masked"
 _MARK = "devscope.schedule"
 """On an operation: the schedule that is chosen for it. Transforms find it by this."""
 
@@ -99,10 +100,20 @@ def _legalize(module: Any, run_passes: RunPasses) -> None:
         guard_equal_operands(module)
         run_passes(module.operation, pipeline("tosa"))
         tosa.finish(module)
+    if "vector" in used:
+        _keep_masks_apart(module)
+        run_passes(module.operation, pipeline("vectors"))
     if "tensor.bitcast" in names:
         _lower_bit_casts(module)
     if "tensor.reshape" in names:
         _reshape_by_indices(module)
+
+
+def _keep_masks_apart(module: Any) -> None:
+    """Upstream takes what is masked for equal to the same operation outside, which has no mask."""
+    for mask in mlir_util.named(module.operation, "vector.mask"):
+        for op in mlir_util.children(mask):
+            op.attributes[_MASKED] = ir.UnitAttr.get(module.context)
 
 
 def _lower_bit_casts(module: Any) -> None:

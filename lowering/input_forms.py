@@ -23,6 +23,7 @@ _TOSA_CONTROL = frozenset({"tosa.cond_if", "tosa.while_loop"})
 _SCATTER = "tosa.scatter"
 _TOSA_VARIABLES = frozenset({"tosa.variable", "tosa.variable_read", "tosa.variable_write"})
 _SHAPES = frozenset({"shape.shape_of", "shape.dim", "shape.const_shape", "shape.num_elements"})
+_ASSUMPTIONS = frozenset({"shape.assuming"})
 
 _DIALECTS = ("stablehlo.", "chlo.", "tm_tensor.")
 
@@ -50,7 +51,9 @@ def is_in_form(module: Any) -> bool:
     names = _names(module)
     if not names:
         return True  # the import says which name is no text
-    if not names.isdisjoint({_GLOBAL} | _AFFINE | _SHAPES | _REWRITES.keys()) or has_stablehlo(names):
+    if not names.isdisjoint({_GLOBAL} | _AFFINE | _SHAPES | _ASSUMPTIONS | _REWRITES.keys()) or has_stablehlo(
+        names
+    ):
         return False
     return not only_passes_types(module)
 
@@ -101,8 +104,10 @@ def bring_into_form(module: Any, run_passes: RunPasses, kinds: bool = False) -> 
     for op in [op for op in mlir_util.walk(module.operation) if op.name in _REWRITES]:
         _REWRITES[op.name](op)
     names = {op.name for op in mlir_util.walk(module.operation)}
-    if names & _SHAPES:
-        run_passes(module.operation, "builtin.module(func.func(shape-to-shape-lowering), convert-shape-to-std)")
+    if names & (_SHAPES | _ASSUMPTIONS):
+        last = ", canonicalize" if names & _ASSUMPTIONS else ""  # inlines them: constraints are assertions by then
+        lower = "func.func(shape-to-shape-lowering, convert-shape-constraints), convert-shape-to-std"
+        run_passes(module.operation, f"builtin.module({lower}{last})")
     if has_stablehlo(names) or only_passes_types(module):
         from devscope.lowering.stablehlo.convert import convert
 

@@ -39,6 +39,11 @@ _VECTOR_ACCESSES = """
     vector.load vector.store vector.maskedload vector.maskedstore vector.gather vector.scatter
     vector.expandload vector.compressstore vector.transfer_read vector.transfer_write
 """
+_ROUNDED = frozenset(
+    {"arith.convertf", "math.fma", *(f"arith.{n}f" for n in ("add", "div", "mul", "sub", "trunc"))}
+)
+_MODE = "roundingmode"
+_MODES = ("to_nearest_even", "downward", "upward", "toward_zero", "to_nearest_away")
 _IN_BYTES = frozenset({8, 16, 32, 64, 128})
 """Widths of integers that vectors have as memory has them."""
 _RESERVED = "devscope_"
@@ -98,6 +103,8 @@ def check_module(module: Any, target: str) -> None:
             _check_indices(op, *list(op.operands)[_ACCESSES[name] :])
         elif name in vector_accesses:
             _check_vector(op)
+        elif name in _ROUNDED and _MODE in op.attributes:
+            _check_rounding(op, target)
     for type_, op in mlir_util.types(ops):
         _check_type(type_, op, target)
 
@@ -122,6 +129,17 @@ def _check_indices(access: Any, tensor: Any, *indices: Any) -> None:
         position = _constant(index)
         if position is not None and (position < 0 or (size >= 0 and position >= size)):
             raise LoweringError(f"index {position} is outside of {tensor.type}", decode_location(access.location))
+
+
+def _check_rounding(op: Any, target: str) -> None:
+    """Upstream has constrained intrinsics for a mode, which set none; devices have none, and need none by default."""
+    if mode := op.attributes[_MODE].value:
+        raise LoweringError(
+            f"target '{target}' cannot round {_MODES[mode]} in '{op.name}'",
+            decode_location(op.location),
+            ["results are rounded to the nearest number, and to an even one between two: to_nearest_even"],
+        )
+    del op.attributes[_MODE]
 
 
 def _check_vector(access: Any) -> None:
