@@ -132,7 +132,7 @@ def _check_indices(access: Any, tensor: Any, *indices: Any) -> None:
 
 
 def _check_rounding(op: Any, target: str) -> None:
-    """Upstream has constrained intrinsics for a mode, which set none; devices have none, and need none by default."""
+    """Upstream makes constrained intrinsics of a mode, which set none; devices have none of them."""
     if mode := op.attributes[_MODE].value:
         raise LoweringError(
             f"target '{target}' cannot round {_MODES[mode]} in '{op.name}'",
