@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from xdsl.dialects.builtin import IntAttr, StringAttr, UnregisteredOp, f32, i32
+from xdsl.dialects.builtin import UNKNOWN_LOC, IntAttr, StringAttr, UnregisteredOp, f32, i32
 from xdsl.utils.test_value import create_ssa_value
 
 from devscope.errors import LoweringError, SourceLocation
@@ -100,3 +100,55 @@ def test_modules_of_another_session_are_refused(session, empty):
 def test_an_export_can_be_repeated(session, generic_text):
     imported = session.to_xdsl(session.parse(FUNCTION))
     assert generic_text(session.to_mlir(imported)) == generic_text(session.to_mlir(imported))
+
+
+def elementwise(inputs: str, count: int, lines: str, result: str) -> str:
+    types = ", ".join(["tensor<4xf32>"] * count)
+    arguments = ", ".join(f"%a{number}: f32" for number in range(count + 1))
+    maps = ", ".join(["affine_map<(d0) -> (d0)>"] * (count + 1))
+    return f"""
+  linalg.generic {{indexing_maps = [{maps}], iterator_types = ["parallel"]}}
+    ins({inputs} : {types}) outs(%y : tensor<4xf32>) {{
+  ^bb0({arguments}):
+{lines}
+    linalg.yield %{result} : f32
+  }} -> tensor<4xf32>"""
+
+
+MATMUL = (
+    "  linalg.matmul ins({0}, %m : tensor<2x2xf32>, tensor<2x2xf32>) outs(%m : tensor<2x2xf32>) -> tensor<2x2xf32>"
+)
+SIMILAR = [
+    MATMUL.format("%m"),
+    MATMUL.format("%n"),
+    elementwise("%x, %y", 2, "    %s = arith.subf %a0, %a1 : f32", "s"),
+    elementwise("%y, %x", 2, "    %s = arith.subf %a0, %a1 : f32", "s"),
+    elementwise("%x, %y", 2, "    %s = arith.subf %a1, %a0 : f32", "s"),
+    elementwise("%x, %y", 2, "    %s = arith.subf %a0, %a1 fastmath<nnan> : f32", "s"),
+    elementwise("%x, %y", 2, "    %s = arith.addf %a0, %a1 : f32", "s"),
+    elementwise("%x, %y", 2, "    %s = arith.subf %a0, %k : f32", "s"),
+    elementwise("%x, %y", 2, "    %s = arith.subf %a0, %l : f32", "s"),
+    elementwise("%x, %y", 2, "    %s = arith.subf %a0, %a1 : f32\n    %t = arith.subf %s, %s : f32", "s"),
+    elementwise("%x, %y", 2, "    %s = arith.subf %a0, %a1 : f32\n    %t = arith.subf %s, %s : f32", "t"),
+    elementwise("%x", 1, "    %s = arith.subf %a0, %a1 : f32", "s"),
+    elementwise("%x, %y", 2, "    %s = arith.subf %a0, %a1 : f32", "s"),
+]
+
+
+@pytest.mark.parametrize("with_places", [True, False])
+def test_regions_are_those_of_their_operations_where_others_are_alike(session, generic_text, with_places):
+    """Regions without places in the source are copied from one operation to others that are the same."""
+    arguments = "%x: tensor<4xf32>, %y: tensor<4xf32>, %k: f32, %l: f32, %m: tensor<2x2xf32>, %n: tensor<2x2xf32>"
+    module = session.parse("\n".join([f"func.func @f({arguments}) {{", *SIMILAR, "  return\n}"]))
+    imported = session.to_xdsl(module)
+    if not with_places:
+        for op in imported.walk():
+            op.location = UNKNOWN_LOC
+            for argument in (
+                argument for region in op.regions for block in region.blocks for argument in block.args
+            ):
+                argument.location = UNKNOWN_LOC
+    found = session.to_mlir(imported)
+    assert str(found) == str(module)
+    if with_places:
+        assert generic_text(found) == generic_text(module)
