@@ -21,7 +21,15 @@ def contractions_of(module: Any) -> list[Any]:
     """Those of two operands, on tensors or on buffers."""
     linalg = bindings.load("_mlir_libs._mlirDialectsLinalg")
     ops = [op for op in mlir_util.walk(module.operation) if op.name.startswith("linalg.")]
-    return [op for op in ops if len(op.operands) == 3 and linalg.isa_contraction_op(op)]
+    found = [op for op in ops if len(op.operands) == 3 and linalg.isa_contraction_op(op)]
+    return [op for op in found if _sums_both(op, linalg)]
+
+
+def _sums_both(op: Any, linalg: Any) -> bool:
+    """Whether the loops of the sums are in both operands; upstream asks for one that is."""
+    *read, written = (ir.AffineMapAttr(attribute).value for attribute in linalg.get_indexing_maps(op))
+    summed = set(range(written.n_dims)) - set(_loops(written))
+    return all(summed <= set(_loops(map_)) for map_ in read)
 
 
 def normalise_contractions(module: Any) -> None:

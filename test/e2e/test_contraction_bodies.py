@@ -79,3 +79,22 @@ def test_bodies(name: str, target: str) -> None:
     with devscope.compile(text, default=target, cache=False) as program:
         found = program(a.astype(DTYPES[of]), b.astype(DTYPES[of]), np.zeros((32, 32), DTYPES[to]))
     np.testing.assert_array_equal(found, _expected(name, a, b).astype(DTYPES[to]))
+
+
+@pytest.mark.parametrize("target", ["cpu:0", "opencl:0"])
+def test_loops_that_sum_one_operand_only(target: str) -> None:
+    text = """func.func @main(%a: tensor<7x40xf32>, %b: tensor<40x33xf32>, %c: tensor<7xf32>) -> tensor<7xf32> {
+      %0 = linalg.generic {indexing_maps = [affine_map<(m, n, k) -> (m, k)>, affine_map<(m, n, k) -> (k, n)>,
+          affine_map<(m, n, k) -> (m)>], iterator_types = ["parallel", "reduction", "reduction"]}
+        ins(%a, %b : tensor<7x40xf32>, tensor<40x33xf32>) outs(%c : tensor<7xf32>) {
+      ^bb0(%x: f32, %y: f32, %z: f32):
+        %p = arith.mulf %x, %y : f32
+        %r = arith.addf %z, %p : f32
+        linalg.yield %r : f32
+      } -> tensor<7xf32>
+      return %0 : tensor<7xf32>
+    }"""
+    rng = np.random.default_rng(0)
+    a, b, c = (rng.integers(-4, 5, shape).astype(np.float32) for shape in ((7, 40), (40, 33), (7,)))
+    with devscope.compile(text, default=target, cache=False) as program:
+        np.testing.assert_array_equal(program.run("main", a, b, c), c + (a @ b).sum(1))
