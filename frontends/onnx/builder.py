@@ -113,13 +113,13 @@ class Builder:
         return self.op(f"stablehlo.select {condition.name}, {x.name}, {y.name} : {types}", x.element, shape)
 
     def convert(self, x: Value, element: str) -> Value:
+        """Of numbers that are in the range of the new type: what others become ONNX leaves open."""
         if x.element == element:
             return x
         if is_complex(x.element) and not is_complex(element):
             raise Refused("conversion of complex numbers")
-        return self.op(
-            f"stablehlo.convert {x.name} : ({x.type}) -> {tensor_type(element, x.shape)}", element, x.shape
-        )
+        text = f"stablehlo.convert {x.name} {{devscope.in_range}} : ({x.type}) -> {tensor_type(element, x.shape)}"
+        return self.op(text, element, x.shape)
 
     def bitcast(self, x: Value, element: str) -> Value:
         if x.element == element:

@@ -306,14 +306,15 @@ class Array:
     def spread(self, axis: int, extent: int) -> Array:
         """With one more dimension, along which all elements are the same; ``axis`` is its number."""
         axis %= len(self.extents) + 1
-        return self._broadcast([axis], [*self.extents[:axis], extent, *self.extents[axis:]])
+        return self.broadcast([axis], [*self.extents[:axis], extent, *self.extents[axis:]])
 
     def in_batch(self) -> Array:
         """The same for each of the batch."""
         batch = self.text.batch
-        return self._broadcast(range(len(batch)), [*batch, *self.extents]) if batch else self
+        return self.broadcast(range(len(batch)), [*batch, *self.extents]) if batch else self
 
-    def _broadcast(self, axes: Sequence[int], extents: Sequence[int]) -> Array:
+    def broadcast(self, axes: Sequence[int], extents: Sequence[int]) -> Array:
+        """Of ``extents``, the same along ``axes``. Dynamic ones are those of ``%0``."""
         type_ = tensor(extents, self.of)
         if -1 not in extents:
             kept = [axis for axis in range(len(extents)) if axis not in axes]

@@ -1,4 +1,4 @@
-"""Calls of what is known by name."""
+"""Calls of what is known by name, and what several processes would do together: a program is one."""
 
 from typing import Any
 
@@ -6,7 +6,7 @@ from devscope.lowering import mlir_util
 from devscope.lowering.interop.bindings import ir
 from devscope.lowering.mlir_util import Builder
 from devscope.lowering.stablehlo import matrix_calls
-from devscope.lowering.stablehlo.templates import expand
+from devscope.lowering.stablehlo.templates import APPLY, RETURN, commas, element, expand, shape, tensor
 from devscope.lowering.stablehlo.windows import expand_dynamic_reduce_window
 
 _NOTHING = frozenset(
@@ -35,10 +35,47 @@ def expand_custom_call(op: Any) -> None:
         _assert(op)
     elif name == "stablehlo.dynamic_reduce_window":
         expand_dynamic_reduce_window(op)
+    elif name == "ApproxTopK":
+        _sort_and_cut(op)
     elif name == "devscope.require":
         _require(op)
     elif routine := matrix_calls.routine(name):
         expand(op, routine(op))
+
+
+def _sort_and_cut(op: Any) -> None:
+    """The first of all elements in order, which any recall that is asked for allows.
+
+    Operands are tensors and a first element for each; the order is a function of two elements of each.
+    """
+    function = _called(op, ir.FlatSymbolRefAttr(op.attributes["called_computations"][0]).value)
+    axis = ir.IntegerAttr(ir.DictAttr(op.attributes["mhlo.backend_config"])["reduction_dim"]).value
+    given = [value.type for value in list(op.operands)[: len(op.results)]]
+    count, types, pairs = len(given), commas(given), [(n, side) for n in range(len(given)) for side in "ab"]
+    kinds = [tensor([], element(type_)) for type_ in given]
+    bounds = commas(f"0:{shape(op.results[0].type)[d] if d == axis else e}" for d, e in enumerate(shape(given[0])))
+    results = [result.type for result in op.results]
+    lines = [
+        f'%s:{count} = "stablehlo.sort"({commas(f"%{n}" for n in range(count))}) '
+        f"<{{dimension = {axis} : i64, is_stable = true}}> ({{",
+        f"^bb0({commas(f'%{side}{n}: {kinds[n]}' for n, side in pairs)}):",
+        f'%l = "{APPLY}"({commas(f"%{side}{n}" for n, side in pairs)}) '
+        f": ({commas(kinds[n] for n, _ in pairs)}) -> tensor<i1>",
+        f"stablehlo.return %l : tensor<i1>\n}}) : ({types}) -> ({types})",
+        *(
+            f"%r{n} = stablehlo.slice %s{f'#{n}' if count > 1 else ''} [{bounds}] : ({type_}) -> {results[n]}"
+            for n, type_ in enumerate(given)
+        ),
+        f'"{RETURN}"({commas(f"%r{n}" for n in range(count))}) : ({commas(results)}) -> ()',
+    ]
+    expand(op, "\n".join(lines), blocks=[mlir_util.entry_block(function)])
+
+
+def _called(op: Any, name: str) -> Any:
+    module = op.parent
+    while module.name != "builtin.module":
+        module = module.parent
+    return next(each for each in mlir_util.functions(module) if mlir_util.symbol_name(each) == name)
 
 
 def _assert(op: Any) -> None:
@@ -61,6 +98,19 @@ def _require(op: Any) -> None:
     message = "a sequence is shorter than the program was compiled for, which all of them are"
     build.op("cf.assert", [test], [], {"msg": ir.StringAttr.get(message, op.context)})
     mlir_util.replace_op(op, [op.operands[1]])
+
+
+def expand_collective(op: Any) -> None:
+    """In groups of one each has what it gave. Larger groups are left: there is nobody else."""
+    groups = ir.RankedTensorType(op.attributes["replica_groups"].type).shape
+    if len(groups) == 2 and groups[1] <= 1 and [v.type for v in op.operands] == [v.type for v in op.results]:
+        mlir_util.replace_op(op, list(op.operands))
+
+
+def expand_number(op: Any) -> None:
+    """Which of the processes this is: the first."""
+    type_ = op.results[0].type
+    expand(op, f'%r = stablehlo.constant dense<0> : {type_}\n"devscope.return"(%r) : ({type_}) -> ()')
 
 
 def expand_barrier(op: Any) -> None:

@@ -12,9 +12,11 @@ from devscope.lowering.interop.bindings import ir, register_stablehlo_passes
 from devscope.lowering.interop.diagnostics import decode_location
 from devscope.lowering.mlir_util import RunPasses
 from devscope.lowering.pipelines import pipeline
+from devscope.lowering.stablehlo.element_types import saturate
 from devscope.lowering.stablehlo.located_scopes import scopes_by_location
 from devscope.lowering.stablehlo.shapes import demand_sizes
 from devscope.lowering.stablehlo.small_types import store_in_bytes
+from devscope.lowering.stablehlo.wide_results import keep_digits
 
 _DIALECTS = ("stablehlo.", "chlo.", "tm_tensor.")
 
@@ -28,12 +30,23 @@ _EXPANSIONS: Mapping[str, str] = {
     "stablehlo.get_dimension_size": "shapes.expand_size",
     "stablehlo.select_and_scatter": "windows.expand_select_and_scatter",
     "stablehlo.reduce_window": "windows.expand_reduce_window",
+    "stablehlo.batch_norm_inference": "batch_norm.expand_inference",
+    "stablehlo.batch_norm_training": "batch_norm.expand_training",
+    "stablehlo.batch_norm_grad": "batch_norm.expand_gradients",
     "stablehlo.cholesky": "linear_algebra.expand_cholesky",
     "stablehlo.triangular_solve": "linear_algebra.expand_triangular_solve",
     "stablehlo.fft": "fourier.expand_fft",
     "stablehlo.rng_bit_generator": "random_bits.expand_rng_bit_generator",
     "stablehlo.rng": "random_bits.expand_rng",
     "stablehlo.custom_call": "calls.expand_custom_call",
+    "stablehlo.all_gather": "calls.expand_collective",
+    "stablehlo.all_reduce": "calls.expand_collective",
+    "stablehlo.all_to_all": "calls.expand_collective",
+    "stablehlo.collective_broadcast": "calls.expand_collective",
+    "stablehlo.cross-replica-sum": "calls.expand_collective",
+    "stablehlo.reduce_scatter": "calls.expand_collective",
+    "stablehlo.partition_id": "calls.expand_number",
+    "stablehlo.replica_id": "calls.expand_number",
     "stablehlo.optimization_barrier": "calls.expand_barrier",
     "stablehlo.dynamic_broadcast_in_dim": "shapes.expand_dynamic_broadcast",
     "stablehlo.dynamic_reshape": "shapes.expand_dynamic_reshape",
@@ -43,7 +56,9 @@ _EXPANSIONS: Mapping[str, str] = {
     "stablehlo.reverse": "shapes.expand_reverse",
     "stablehlo.convolution": "convolutions.expand_convolution",
     "stablehlo.dynamic_conv": "convolutions.expand_convolution",
-    "stablehlo.slice": "shapes.fold_empty_slice",
+    "stablehlo.slice": "shapes.fold_empty",
+    "stablehlo.pad": "shapes.fold_empty",
+    "stablehlo.dynamic_slice": "shapes.fold_empty",
     "stablehlo.concatenate": "shapes.concatenate_by_copies",
     "stablehlo.reduce": "shapes.fold_empty_reduce",
     "stablehlo.add": "element_types.expand_add",
@@ -51,6 +66,7 @@ _EXPANSIONS: Mapping[str, str] = {
     "stablehlo.minimum": "element_types.expand_extremum",
     "stablehlo.cbrt": "element_types.expand_cube_root",
     "stablehlo.bitcast_convert": "element_types.expand_bitcast",
+    "stablehlo.dot": "element_types.widen_unsigned",
     "stablehlo.dot_general": "element_types.expand_dot",
     "stablehlo.reduce_precision": "element_types.expand_reduced_precision",
     "stablehlo.tuple": "element_types.expand_tuple",
@@ -66,6 +82,7 @@ _EXPANSIONS: Mapping[str, str] = {
 SHAPES = "builtin.module(func.func(convert-shape-constraints, canonicalize, shape-to-shape-lowering), convert-shape-to-std)"
 """What computes with shapes becomes arithmetic, constraints become assertions."""
 
+_DEPRECATED = "builtin.module(func.func(stablehlo-legalize-deprecated-ops{fail-on-unused=false}))"
 _CHLO = "builtin.module(func.func(chlo-legalize-to-stablehlo))"
 
 
@@ -90,11 +107,16 @@ def convert(module: Any, run_passes: RunPasses) -> None:
 
 
 def _prepare(module: Any, run_passes: RunPasses) -> None:
+    for op in mlir_util.named(module.operation, "stablehlo.convert"):
+        saturate(op)
+    keep_digits(module)
     if any("!quant." in str(type_) for type_, _ in mlir_util.types(mlir_util.walk(module.operation)[1:])):
         run_passes(module.operation, "builtin.module(func.func(stablehlo-legalize-quant-to-math))")
     names = {op.name for op in mlir_util.walk(module.operation)}
     if "stablehlo.composite" in names:
         run_passes(module.operation, "builtin.module(func.func(stablehlo-legalize-composite-to-call))")
+    if "stablehlo.unary_einsum" in names:
+        run_passes(module.operation, _DEPRECATED)
     if any(op.name == "func.call" for op in mlir_util.walk(module.operation)) and _is_plain(module):
         run_passes(module.operation, "builtin.module(inline, symbol-dce)")
     if any(name.startswith("chlo.") for name in names):

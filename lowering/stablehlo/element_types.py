@@ -4,6 +4,7 @@ from typing import Any
 
 from devscope.lowering import mlir_util
 from devscope.lowering.interop.bindings import ir
+from devscope.lowering.mlir_util import Builder
 from devscope.lowering.stablehlo.templates import commas, element, expand, shape, tensor
 
 
@@ -109,21 +110,80 @@ def expand_reduced_precision(op: Any) -> None:
         return
     one = tensor([], element(type_))
     form = commas(f"{name} = {op.attributes[name]}" for name in ("exponent_bits", "mantissa_bits"))
+    _expand_each(op, [f'%r = "stablehlo.reduce_precision"(%0) <{{{form}}}> : ({one}) -> {one}'])
+
+
+def saturate(op: Any) -> None:
+    """Floats beyond an integer's range become the nearest that is in it, and what is not a number zero, as in XLA.
+
+    Conversions with an attribute ``devscope.in_range`` are of numbers in range.
+    """
+    source, result = (value.type for value in (op.operands[0], op.results[0]))
+    of, to = element(source), element(result)
+    if not isinstance(of, ir.FloatType) or not isinstance(to, ir.IntegerType) or to.width == 1:
+        return
+    if _IN_RANGE in op.attributes:
+        return
+    extents = shape(source) if ir.RankedTensorType(source).has_static_shape else []
+    bits, wide = to.width - (not to.is_unsigned), "f64" if str(of) == "f64" else "f32"
+    given, x, y, mask = (tensor(extents, each) for each in (of, wide, to, "i1"))
+    least, end = 0 if to.is_unsigned else -(2**bits), 2**bits
+
+    def chosen(name: str, direction: str, bound: str, then: str, other: str) -> list[str]:
+        return [
+            f"%{name}_test = stablehlo.compare {direction}, %x, {bound}, FLOAT : ({x}, {x}) -> {mask}",
+            f"%{name} = stablehlo.select %{name}_test, {then}, {other} : {mask}, {y}",
+        ]
+
     lines = [
-        f'%r = "stablehlo.map"(%0) <{{dimensions = array<i64: {commas(range(len(shape(type_))))}>}}> ({{',
-        f"^bb0(%x: {one}):",
-        f'%y = "stablehlo.reduce_precision"(%x) <{{{form}}}> : ({one}) -> {one}',
-        f"stablehlo.return %y : {one}",
-        f"}}) : ({type_}) -> {type_}",
-        f'"devscope.return"(%r) : ({type_}) -> ()',
+        f"%x = stablehlo.convert %0 : ({given}) -> {x}",
+        f"%i = stablehlo.convert %x {{{_IN_RANGE}}} : ({x}) -> {y}",
+        f"%low = stablehlo.constant dense<{float(least)!r}> : {x}",
+        f"%high = stablehlo.constant dense<{float(end):.1f}> : {x}",
+        f"%least = stablehlo.constant dense<{least}> : {y}",
+        f"%most = stablehlo.constant dense<{end - 1}> : {y}",
+        f"%zero = stablehlo.constant dense<0> : {y}",
+        *chosen("above", "GE", "%high", "%most", "%i"),
+        *chosen("r" if to.is_unsigned else "below", "GT", "%low", "%above", "%least"),
     ]
-    expand(op, "\n".join(lines))
+    if not to.is_unsigned:
+        lines += chosen("r", "EQ", "%x", "%below", "%zero")
+    _expand_each(op, lines)
+
+
+_IN_RANGE = "devscope.in_range"
+
+
+def _expand_each(op: Any, lines: list[str]) -> None:
+    """Replace ``op`` by what makes ``%r`` of ``%0``: whole tensors, or if extents are dynamic, their elements."""
+    source, result = op.operands[0].type, op.results[0].type
+    if not ir.RankedTensorType(source).has_static_shape:
+        lines = [
+            f'%all = "stablehlo.map"(%0) <{{dimensions = array<i64: {commas(range(len(shape(source))))}>}}> ({{',
+            f"^bb0(%e: {tensor([], element(source))}):",
+            *(line.replace("%0", "%e") for line in lines),
+            f"stablehlo.return %r : {tensor([], element(result))}",
+            f"}}) : ({source}) -> {result}",
+        ]
+    name = "%r" if ir.RankedTensorType(source).has_static_shape else "%all"
+    expand(op, "\n".join([*lines, f'"devscope.return"({name}) : ({result}) -> ()']))
 
 
 def expand_dot(op: Any) -> None:
     """An algorithm says how exact a product is at least; what has all digits of its operands is so."""
     if "algorithm" in op.attributes:
         del op.attributes["algorithm"]
+    widen_unsigned(op)
+
+
+def widen_unsigned(op: Any) -> None:
+    """Convert operands of a product to the type of its result, where upstream would extend them with a sign."""
+    to, build = element(op.results[0].type), Builder(op)
+    for number, value in enumerate(list(op.operands)[:2]):
+        of = element(value.type)
+        if isinstance(of, ir.IntegerType) and of.is_unsigned and of != to:
+            type_ = ir.Type.parse(tensor(shape(value.type), to), op.context)
+            op.operands[number] = build.value("stablehlo.convert", [value], type_)
 
 
 def expand_part_of_tuple(op: Any) -> None:

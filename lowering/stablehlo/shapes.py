@@ -35,8 +35,8 @@ def expand_size(op: Any) -> None:
     mlir_util.replace_op(op, [build.value("tensor.from_elements", [number], type_)])
 
 
-def fold_empty_slice(op: Any) -> None:
-    """A slice without elements may begin at an end, which upstream does not lower."""
+def fold_empty(op: Any) -> None:
+    """What is cut out may have no elements, and begin at an end, which upstream does not lower."""
     type_ = op.results[0].type
     if type_.has_static_shape and 0 in type_.shape:
         mlir_util.replace_op(op, [Builder(op).value("tensor.empty", [], type_)])

@@ -3,6 +3,7 @@
 What moves elements keeps them as they are. Everything else is computed in the wider type, each result rounded.
 """
 
+from collections.abc import Callable
 from typing import Any
 
 from devscope.lowering import mlir_util
@@ -77,7 +78,7 @@ def store_in_bytes(module: Any) -> None:
         return
     for op in ops:
         if op.name.startswith("stablehlo.") and op.name not in _MOVES and op.name != "stablehlo.convert":
-            _compute_wide(op)
+            compute_as(op, _wide_name)
     for op in mlir_util.named(module.operation, "stablehlo.convert"):
         _convert(op)
     with module.context:
@@ -103,26 +104,37 @@ def _wide(name: str) -> str:
     return "f32" if name in FLOATS else ("ui8" if name[0] == "u" else "i8")
 
 
+def _wide_name(type_: Any) -> str:
+    name = _small(type_)
+    return name and _wide(name)
+
+
 def _with_element(type_: Any, name: str) -> Any:
     if isinstance(type_, ir.RankedTensorType):
         return ir.Type.parse(tensor(shape(type_), name), type_.context)
     return ir.Type.parse(name, type_.context)
 
 
-def _compute_wide(op: Any) -> None:
+def compute_as(op: Any, wide: Callable[[Any], str]) -> None:
+    """Convert operands and results of those types for which ``wide`` says which element type to compute in."""
     build = Builder(op)
     for number, value in enumerate(op.operands):
-        if name := _small(value.type):
-            op.operands[number] = build.value("stablehlo.convert", [value], _with_element(value.type, _wide(name)))
+        if name := wide(value.type):
+            op.operands[number] = build.value("stablehlo.convert", [value], _with_element(value.type, name))
     for result in op.results:
-        if name := _small(result.type):
-            old = result.type
-            result.set_type(_with_element(old, _wide(name)))
-            with op.location:
-                back = ir.Operation.create(
-                    "stablehlo.convert", results=[old], operands=[result], ip=ir.InsertionPoint.after(op)
-                )
-            result.replace_all_uses_except(back.results[0], back)
+        if name := wide(result.type):
+            convert_result(result, name)
+
+
+def convert_result(result: Any, name: str) -> None:
+    """Make a result have elements of type ``name``; those who use it get it converted back."""
+    op, old = result.owner, result.type
+    result.set_type(_with_element(old, name))
+    with op.location:
+        back = ir.Operation.create(
+            "stablehlo.convert", results=[old], operands=[result], ip=ir.InsertionPoint.after(op)
+        )
+    result.replace_all_uses_except(back.results[0], back)
 
 
 def _convert(op: Any) -> None:

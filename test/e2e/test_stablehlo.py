@@ -60,10 +60,13 @@ func.func @largest(%x: tensor<4xf32>, %s: tensor<2xf32>) -> tensor<4xf32> {
   }) : (tensor<4xf32>, tensor<2xf32>, tensor<f32>) -> tensor<4xf32>
   return %0 : tensor<4xf32>
 }
-func.func @brain(%x: tensor<6xbf16>, %y: tensor<6xbf16>) -> tensor<6xf32> {
+func.func @brain(%x: tensor<6xbf16>, %y: tensor<6xbf16>) -> (tensor<6xf32>, tensor<6xbf16>, tensor<6xf32>) {
   %0 = stablehlo.add %x, %y : tensor<6xbf16>
-  %1 = stablehlo.convert %0 : (tensor<6xbf16>) -> tensor<6xf32>
-  return %1 : tensor<6xf32>
+  %1 = stablehlo.subtract %0, %x : tensor<6xbf16>
+  %2 = stablehlo.convert %1 : (tensor<6xbf16>) -> tensor<6xf32>
+  %3 = stablehlo.convert %2 : (tensor<6xf32>) -> tensor<6xbf16>
+  %4 = stablehlo.convert %3 : (tensor<6xbf16>) -> tensor<6xf32>
+  return %2, %1, %4 : tensor<6xf32>, tensor<6xbf16>, tensor<6xf32>
 }
 """
 
@@ -140,10 +143,31 @@ def test_windows_scatter_to_their_largest(program: Any) -> None:
 
 
 def test_brain_floats_are_rounded_between_operations(program: Any) -> None:
+    """But not in front of a conversion to f32, as in what XLA makes for processors."""
     x, y = (
-        np.array(v).astype(ml_dtypes.bfloat16) for v in ([1, -2, np.nan, np.inf, -0.0, 3.3], [0.3, 1, 2, 1, 0, 90])
+        np.array(v).astype(ml_dtypes.bfloat16)
+        for v in ([1, -2, np.nan, np.inf, -0.0, 3.3], [0.3, 1e-3, 2, 1, 0, 90])
     )
-    np.testing.assert_array_equal(program.run("brain", x, y), (x + y).astype(np.float32))
+    with np.errstate(invalid="ignore"):
+        exact = (x + y).astype(np.float32) - x.astype(np.float32)
+    wide, narrow, rounded = program.run("brain", x, y)
+    np.testing.assert_array_equal(wide, exact)
+    np.testing.assert_array_equal(narrow.astype(np.float32), rounded)
+    np.testing.assert_array_equal(rounded, exact.astype(ml_dtypes.bfloat16).astype(np.float32))
+
+
+@pytest.mark.parametrize("target", ["cpu:0", "opencl:0"])
+def test_sums_of_brain_floats_keep_their_digits(target: str) -> None:
+    text = """func.func @main(%x: tensor<3x70xbf16>, %y: tensor<70x4xbf16>) -> tensor<3x4xf32> {
+      %0 = stablehlo.dot_general %x, %y, contracting_dims = [1] x [0]
+        : (tensor<3x70xbf16>, tensor<70x4xbf16>) -> tensor<3x4xbf16>
+      %1 = stablehlo.convert %0 : (tensor<3x4xbf16>) -> tensor<3x4xf32>
+      return %1 : tensor<3x4xf32>
+    }"""
+    rng = np.random.default_rng(5)
+    x, y = (rng.standard_normal(extents).astype(ml_dtypes.bfloat16) for extents in [(3, 70), (70, 4)])
+    want = x.astype(np.float64) @ y.astype(np.float64)
+    np.testing.assert_allclose(devscope.run(text, x, y, default=target, cache=False), want, 1e-5, 1e-5)
 
 
 FORMATS = {
@@ -259,3 +283,193 @@ def test_concatenations(axis: int, row: int, of: str, target: str) -> None:
     }}"""
     with devscope.compile(text, default=target, cache=False) as program:
         np.testing.assert_array_equal(program.run("main", *given), want * want)
+
+
+NORMALISATIONS = """
+func.func @inference(%x: tensor<?x2x3xOF>, %s: tensor<2xOF>, %o: tensor<2xOF>, %m: tensor<2xOF>, %v: tensor<2xOF>)
+    -> tensor<?x2x3xOF> {
+  %0 = "stablehlo.batch_norm_inference"(%x, %s, %o, %m, %v) {epsilon = 0.5 : f32, feature_index = 1 : i64}
+    : (tensor<?x2x3xOF>, tensor<2xOF>, tensor<2xOF>, tensor<2xOF>, tensor<2xOF>) -> tensor<?x2x3xOF>
+  return %0 : tensor<?x2x3xOF>
+}
+func.func @training(%x: tensor<?x2x3xOF>, %s: tensor<2xOF>, %o: tensor<2xOF>)
+    -> (tensor<?x2x3xOF>, tensor<2xOF>, tensor<2xOF>) {
+  %0:3 = "stablehlo.batch_norm_training"(%x, %s, %o) {epsilon = 0.5 : f32, feature_index = 1 : i64}
+    : (tensor<?x2x3xOF>, tensor<2xOF>, tensor<2xOF>) -> (tensor<?x2x3xOF>, tensor<2xOF>, tensor<2xOF>)
+  return %0#0, %0#1, %0#2 : tensor<?x2x3xOF>, tensor<2xOF>, tensor<2xOF>
+}
+func.func @gradients(
+    %x: tensor<4x2x3xOF>, %s: tensor<2xOF>, %m: tensor<2xOF>, %v: tensor<2xOF>, %g: tensor<4x2x3xOF>)
+    -> (tensor<4x2x3xOF>, tensor<2xOF>, tensor<2xOF>) {
+  %0:3 = "stablehlo.batch_norm_grad"(%x, %s, %m, %v, %g) {epsilon = 0.5 : f32, feature_index = 1 : i64}
+    : (tensor<4x2x3xOF>, tensor<2xOF>, tensor<2xOF>, tensor<2xOF>, tensor<4x2x3xOF>)
+    -> (tensor<4x2x3xOF>, tensor<2xOF>, tensor<2xOF>)
+  return %0#0, %0#1, %0#2 : tensor<4x2x3xOF>, tensor<2xOF>, tensor<2xOF>
+}
+"""
+
+
+@pytest.mark.parametrize("target", ["cpu:0", "opencl:0"])
+@pytest.mark.parametrize("of", ["f64", "f16"])
+def test_batch_normalisation(of: str, target: str) -> None:
+    """Gradients beside what a small step of an element changes."""
+    rng = np.random.default_rng(6)
+    dtype, near = {"f64": (np.float64, 1e-12), "f16": (np.float16, 1e-2)}[of]
+    x, g = (rng.standard_normal((4, 2, 3)).astype(dtype) for _ in range(2))
+    s, o, m, v = (rng.uniform(0.5, 2, 2).astype(dtype) for _ in range(4))
+
+    def normal(x: Any, s: Any, m: Any, v: Any) -> Any:
+        x, s, m, v = (np.asarray(each, np.float64) for each in (x, s, m, v))
+        return (x - m[:, None]) / np.sqrt(v + 0.5)[:, None] * s[:, None]
+
+    def moments(x: Any) -> tuple[Any, Any]:
+        return x.astype(np.float64).mean((0, 2)), x.astype(np.float64).var((0, 2))
+
+    with devscope.compile(NORMALISATIONS.replace("OF", of), default=target, cache=False) as program:
+        np.testing.assert_allclose(
+            program.run("inference", x, s, o, m, v), normal(x, s, m, v) + o[:, None], near, near
+        )
+        y, mean, variance = program.run("training", x, s, o)
+        np.testing.assert_allclose(y, normal(x, s, *moments(x)) + o[:, None], near, near)
+        np.testing.assert_allclose([mean, variance], moments(x), near, near)
+        of_x, of_s, of_o = program.run("gradients", x, s, *(each.astype(dtype) for each in moments(x)), g)
+    np.testing.assert_allclose(of_o, g.astype(np.float64).sum((0, 2)), near, near)
+    np.testing.assert_allclose(
+        of_s, (g * normal(x, np.ones(2), *moments(x))).astype(np.float64).sum((0, 2)), near, near
+    )
+    step = 1e-6
+    for place in [(0, 0, 0), (3, 1, 2)]:
+        more, less = x.astype(np.float64), x.astype(np.float64)
+        more[place] += step
+        less[place] -= step
+        rise = normal(more, s, *moments(more)) - normal(less, s, *moments(less))
+        np.testing.assert_allclose(of_x[place], (rise * g).sum() / (2 * step), max(near, 1e-6), max(near, 1e-6))
+
+
+CONFIGS = ["ab,cd->bd", "ab,b->", "aab,bc->ac", "...ab,...bc->...ac", "ab->ba", "aa->", "ab->a"]
+
+
+@pytest.mark.parametrize("config", CONFIGS)
+def test_sums_of_products_by_letters(config: str) -> None:
+    sizes, rng = {"a": 3, "b": 4, "c": 5, "d": 2}, np.random.default_rng(7)
+    operands = [
+        rng.standard_normal([sizes.get(letter, 6) for letter in part.replace("...", ".")])
+        for part in config.partition("->")[0].split(",")
+    ]
+    want = np.einsum(config, *operands)
+    types = [f"tensor<{''.join(f'{extent}x' for extent in each.shape)}f64>" for each in (*operands, want)]
+    given = ", ".join(f"%{n}: {type_}" for n, type_ in enumerate(types[:-1]))
+    name = "einsum" if len(operands) == 2 else "unary_einsum"
+    text = f"""func.func @main({given}) -> {types[-1]} {{
+      %r = "stablehlo.{name}"({", ".join(f"%{n}" for n in range(len(operands)))}) {{einsum_config = "{config}"}}
+        : ({", ".join(types[:-1])}) -> {types[-1]}
+      return %r : {types[-1]}
+    }}"""
+    np.testing.assert_allclose(devscope.run(text, *operands, cache=False), want, 1e-12)
+
+
+def test_a_program_is_one_process() -> None:
+    text = """func.func @main(%x: tensor<3xf32>) -> (tensor<3xf32>, tensor<3xf32>, tensor<ui32>) {
+      %0 = "stablehlo.all_reduce"(%x) <{replica_groups = dense<0> : tensor<1x1xi64>}> ({
+      ^bb0(%a: tensor<f32>, %b: tensor<f32>):
+        %s = stablehlo.add %a, %b : tensor<f32>
+        stablehlo.return %s : tensor<f32>
+      }) : (tensor<3xf32>) -> tensor<3xf32>
+      %1 = "stablehlo.all_gather"(%x) <{all_gather_dim = 0 : i64, replica_groups = dense<0> : tensor<1x1xi64>}>
+        : (tensor<3xf32>) -> tensor<3xf32>
+      %2 = stablehlo.replica_id : tensor<ui32>
+      return %0, %1, %2 : tensor<3xf32>, tensor<3xf32>, tensor<ui32>
+    }"""
+    x = np.array([1, -2, 3], np.float32)
+    summed, gathered, number = devscope.run(text, x, cache=False)
+    np.testing.assert_array_equal([summed, gathered], [x, x])
+    assert number == 0
+    with pytest.raises(devscope.DevscopeError, match=r"cannot lower operation 'stablehlo.all_gather'"):
+        devscope.compile(text.replace("dense<0> : tensor<1x1xi64>}>\n", "dense<[[0, 1]]> : tensor<1x2xi64>}>\n"))
+
+
+@pytest.mark.parametrize("target", ["cpu:0", "opencl:0"])
+@pytest.mark.parametrize("extent", ["12", "?"])
+def test_floats_out_of_range_become_the_nearest_integers(extent: str, target: str) -> None:
+    """Those that are not numbers become zero, as in XLA."""
+    names = {
+        "i8": np.int8,
+        "ui8": np.uint8,
+        "i32": np.int32,
+        "ui32": np.uint32,
+        "i64": np.int64,
+        "ui64": np.uint64,
+    }
+    numbers = [np.nan, np.inf, -np.inf, -0.0, -0.7, 254.9, -128.9, 1e30, -1e30, 2.0**31, -(2.0**63), 3.7]
+    functions = []
+    for of in ("f16", "f32", "f64"):
+        results = ", ".join(f"tensor<{extent}x{name}>" for name in names)
+        lines = [
+            f"%{name} = stablehlo.convert %x : (tensor<{extent}x{of}>) -> tensor<{extent}x{name}>"
+            for name in names
+        ]
+        functions.append(
+            f"func.func @{of}(%x: tensor<{extent}x{of}>) -> ({results}) {{\n"
+            + "\n".join([*lines, f"return {', '.join(f'%{name}' for name in names)} : {results}\n}}"])
+        )
+    with devscope.compile("\n".join(functions), default=target, cache=False) as program:
+        for of, dtype in {"f16": np.float16, "f32": np.float32, "f64": np.float64}.items():
+            with np.errstate(over="ignore"):
+                x = np.array(numbers, dtype)
+            for got, to in zip(program.run(of, x), names.values(), strict=True):
+                info = np.iinfo(to)
+                exact = [0 if np.isnan(v) else int(v) if np.isfinite(v) else int(np.sign(v)) * 2**64 for v in x]
+                want = np.array([min(max(v, int(info.min)), int(info.max)) for v in exact], to)
+                np.testing.assert_array_equal(got.view(to), want)
+
+
+@pytest.mark.parametrize("target", ["cpu:0", "opencl:0"])
+def test_products_of_unsigned_bytes_are_wide(target: str) -> None:
+    text = """func.func @main(%x: tensor<3x5xui8>, %y: tensor<5x4xi8>, %w: tensor<1x1x5xui8>)
+        -> (tensor<3x4xi32>, tensor<3x1x1xi64>) {
+      %0 = stablehlo.dot_general %x, %y, contracting_dims = [1] x [0]
+        : (tensor<3x5xui8>, tensor<5x4xi8>) -> tensor<3x4xi32>
+      %1 = stablehlo.reshape %x : (tensor<3x5xui8>) -> tensor<3x1x5xui8>
+      %2 = stablehlo.convolution(%1, %w) dim_numbers = [b, f, 0]x[o, i, 0]->[b, f, 0], window = {}
+        {batch_group_count = 1 : i64, feature_group_count = 1 : i64}
+        : (tensor<3x1x5xui8>, tensor<1x1x5xui8>) -> tensor<3x1x1xi64>
+      return %0, %2 : tensor<3x4xi32>, tensor<3x1x1xi64>
+    }"""
+    rng = np.random.default_rng(8)
+    x, w = (rng.integers(100, 256, extents).astype(np.uint8) for extents in [(3, 5), (1, 1, 5)])
+    y = rng.integers(-128, 128, (5, 4)).astype(np.int8)
+    product, sums = devscope.run(text, x, y, w, default=target, cache=False)
+    np.testing.assert_array_equal(product, x.astype(np.int32) @ y.astype(np.int32))
+    np.testing.assert_array_equal(sums[:, 0, 0], x.astype(np.int64) @ w[0, 0])
+
+
+def test_padding_may_take_all_away() -> None:
+    text = """func.func @main(%x: tensor<4x1xf32>, %v: tensor<f32>) -> tensor<4x0xf32> {
+      %0 = stablehlo.pad %x, %v, low = [0, -1], high = [0, 0], interior = [0, 0]
+        : (tensor<4x1xf32>, tensor<f32>) -> tensor<4x0xf32>
+      return %0 : tensor<4x0xf32>
+    }"""
+    assert devscope.run(text, np.ones((4, 1), np.float32), np.float32(0), cache=False).shape == (4, 0)
+
+
+@pytest.mark.parametrize("target", ["cpu:0", "opencl:0"])
+def test_approximate_top_k_is_exact(target: str) -> None:
+    text = """
+    func.func private @less(%a: tensor<f32>, %b: tensor<f32>, %i: tensor<i32>, %j: tensor<i32>) -> tensor<i1> {
+      %0 = stablehlo.compare LT, %a, %b : (tensor<f32>, tensor<f32>) -> tensor<i1>
+      return %0 : tensor<i1>
+    }
+    func.func @main(%x: tensor<40x3xf32>) -> (tensor<5x3xf32>, tensor<5x3xi32>) {
+      %i = stablehlo.iota dim = 0 : tensor<40x3xi32>
+      %f = stablehlo.constant dense<0x7F800000> : tensor<f32>
+      %n = stablehlo.constant dense<-1> : tensor<i32>
+      %0:2 = stablehlo.custom_call @ApproxTopK(%x, %i, %f, %n) {called_computations = [@less],
+          mhlo.backend_config = {aggregate_to_topk = true, recall_target = 0.9 : f32, reduction_dim = 0 : i64,
+            reduction_input_size_override = -1 : i64, top_k = 5 : i64}}
+        : (tensor<40x3xf32>, tensor<40x3xi32>, tensor<f32>, tensor<i32>) -> (tensor<5x3xf32>, tensor<5x3xi32>)
+      return %0#0, %0#1 : tensor<5x3xf32>, tensor<5x3xi32>
+    }"""
+    x = np.random.default_rng(9).standard_normal((40, 3)).astype(np.float32)
+    values, places = devscope.run(text, x, default=target, cache=False)
+    np.testing.assert_array_equal(places, np.argsort(x, 0)[:5])
+    np.testing.assert_array_equal(values, np.sort(x, 0)[:5])
