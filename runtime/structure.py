@@ -202,6 +202,8 @@ def _flatten(tree: Tree, value: Any, path: str, found: list[Any]) -> None:
             wanted, has = (sorted(some, key=repr) for some in (keys, given))
             raise ArgumentError(f"argument '{path}': expected the keys {wanted}; the keys are {has}")
         values = [given[key] for key in keys]
+    elif kind == "namedtuple" and all(hasattr(value, field) for field in parts[1]):
+        values = [getattr(value, field) for field in parts[1]]  # data classes, too
     elif isinstance(value, list if kind == "list" else tuple):
         values = list(value)  # pyright: ignore[reportUnknownArgumentType]
     else:

@@ -5,6 +5,7 @@
 | `__init__` | from what a user gives to an ``ExportedProgram``, and from that to an `ImportedSource` |
 | `signature`, `weights` | names, nesting, state and weights of an exported program |
 | `graphs` | the graphs of ``torch.compile``, for `devscope.torch_backend` |
+| `data_classes` | those that PyTorch was not told of |
 | `traced_functions` | functions that ``torch.export`` cannot trace, by others |
 | `decompositions` | what PyTorch's operations are decomposed into; `*_decompositions`: our part |
 | `empty_tensors`, `views` | parts of the graph in a form that torch-mlir lowers |
@@ -23,6 +24,7 @@ import os
 import warnings
 from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import fields, is_dataclass
 from typing import Any
 
 from devscope.errors import InputError, LoweringError
@@ -48,13 +50,15 @@ def read_function(source: Any, examples: Examples | None, dynamic_shapes: Any = 
             "what is compiled",
             notes=["give example_arguments=(x, ...): tensors as they will be given; dynamic_shapes= for others"],
         )
+    from devscope.frontends.torch.data_classes import data_classes
     from devscope.frontends.torch.lowering import Lowering
     from devscope.frontends.torch.traced_functions import traced_functions
 
     module = source if is_module else _as_module(torch, source)
-    given, named = _arguments(torch, module, examples)
-    shapes = _complete(torch, module, dynamic_shapes, given, named)
-    with Lowering() as lowering:  # it starts while PyTorch traces
+    # The process is started first: it imports torch-mlir while PyTorch traces.
+    with Lowering() as lowering, data_classes(module, examples):
+        given, named = _arguments(torch, module, examples)
+        shapes = _complete(torch, module, dynamic_shapes, given, named)
         with _tracing(name), torch.no_grad(), traced_functions():
             exported = torch.export.export(module, given, named, dynamic_shapes=shapes, strict=False)
         return _program(exported, name, lowering)
@@ -118,8 +122,11 @@ def _arguments(torch: Any, module: Any, examples: Examples) -> tuple[tuple[Any, 
 
     def tensor(leaf: Any) -> Any:
         leaf = torch.from_numpy(leaf) if isinstance(leaf, numpy.ndarray) else leaf
-        if isinstance(leaf, torch.Tensor) and id(leaf) in seen:
-            leaf = leaf.clone()  # torch.export takes two arguments that are one tensor in the example for one
+        if isinstance(leaf, torch.Tensor):
+            if leaf.is_conj() or leaf.is_neg():
+                leaf = leaf.resolve_conj().resolve_neg()  # views, which the trace would look through
+            if id(leaf) in seen:
+                leaf = leaf.clone()  # torch.export takes two arguments that are one tensor in the example for one
         seen.add(id(leaf))
         return leaf
 
@@ -199,6 +206,8 @@ def has_tensors(value: Any) -> bool:
         return any(map(has_tensors, value.values()))  # pyright: ignore[reportUnknownArgumentType]
     if isinstance(value, Sequence) and not isinstance(value, str | bytes):
         return any(map(has_tensors, value))  # pyright: ignore[reportUnknownArgumentType]
+    if is_dataclass(value):
+        return any(has_tensors(getattr(value, part.name)) for part in fields(value))
     return any(kind.__name__ == "Tensor" and kind.__module__ == "torch" for kind in type(value).__mro__)
 
 

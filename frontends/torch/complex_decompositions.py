@@ -173,8 +173,107 @@ def _linear(overload: Any) -> None:
         return _whole(overload(a, *arguments, **named), overload(b, *arguments, **named))
 
 
-for _overload in (aten.sum.default, aten.sum.dim_IntList, aten.mean.default, aten.mean.dim):
+for _overload in (
+    *(aten.sum.default, aten.sum.dim_IntList, aten.mean.default, aten.mean.dim),
+    *(aten.cumsum.default, aten.tril.default, aten.triu.default),
+):
     _linear(_overload)
+
+
+def _moving(overload: Any) -> None:
+    """Of the parts of all arguments that are floats or complex; others say where."""
+
+    @_for_complex(overload)
+    def apart(*arguments: Any, **named: Any) -> Any:
+        def part(number: int) -> list[Any]:
+            def of(x: Any) -> Any:
+                has_parts = isinstance(x, torch.Tensor) and (x.is_complex() or x.is_floating_point())
+                return _parts(x)[number] if has_parts else x
+
+            return [of(argument) for argument in arguments]
+
+        return _whole(overload(*part(0), **named), overload(*part(1), **named))
+
+
+for _overload in (
+    *(aten.where.self, aten.scatter.src, aten.scatter_add.default),
+    *(aten.index_put.default, aten.index_add.default, aten.index_copy.default),
+):
+    _moving(_overload)
+
+
+@_for_complex(aten.masked_fill.Scalar, aten.masked_fill.Tensor)
+def _masked_fill(x: _Tensor, mask: _Tensor, value: Any) -> Any:
+    (a, b), (c, d) = _parts(x), _parts(value)
+    return _whole(torch.where(mask, c, a), torch.where(mask, d, b))
+
+
+@_for_complex(aten.eq.Tensor, aten.eq.Scalar)
+def _equal(x: _Tensor, y: Any) -> Any:
+    (a, b), (c, d) = _parts(x), _parts(y)
+    return (a == c) & (b == d)
+
+
+@_for_complex(aten.ne.Tensor, aten.ne.Scalar)
+def _unequal(x: _Tensor, y: Any) -> Any:
+    (a, b), (c, d) = _parts(x), _parts(y)
+    return (a != c) | (b != d)
+
+
+@_for_complex(aten.sgn.default)
+def _sign(x: _Tensor) -> Any:
+    size = _abs(x)
+    return torch.where(size == 0, 0, x) / torch.where(size == 0, 1, size)
+
+
+@_for_complex(aten.rsqrt.default)
+def _reciprocal_root(x: _Tensor) -> Any:
+    return torch.reciprocal(torch.sqrt(x))
+
+
+@_for_complex(aten.sigmoid.default)
+def _sigmoid(x: _Tensor) -> Any:
+    return torch.reciprocal(torch.exp(-x) + 1)
+
+
+@_for_complex(aten.tanh.default)
+def _tanh(x: _Tensor) -> Any:
+    """(t + i s) / (1 + i t s), whose terms do not overflow."""
+    t, s = (function(part) for function, part in zip((torch.tanh, torch.tan), _parts(x), strict=True))
+    size = 1 + t * t * s * s
+    return _whole(t * (1 + s * s) / size, s * (1 - t * t) / size)
+
+
+@_for_complex(aten.pow.Tensor_Tensor)
+def _power_of(x: _Tensor, y: _Tensor) -> Any:
+    return torch.exp(y * torch.log(x))
+
+
+@_for_complex(aten.var.correction)
+def _variance(x: _Tensor, *arguments: Any, **named: Any) -> Any:
+    a, b = _parts(x)
+    return aten.var.correction(a, *arguments, **named) + aten.var.correction(b, *arguments, **named)
+
+
+@TABLE.of(aten.eye.default, aten.eye.m)
+def _identity(*sizes: Any, dtype: Any = None, **named: Any) -> Any:
+    if dtype is None or not dtype.is_complex:
+        return NotImplemented
+    return torch.eye(*sizes, dtype=dtype.to_real(), **named).to(dtype)
+
+
+@TABLE.of(aten.isnan.default)
+def _is_nan(x: _Tensor) -> Any:
+    return x != x if x.is_complex() else NotImplemented
+
+
+@TABLE.of(aten._to_copy.default)
+def _converted(x: _Tensor, *, dtype: Any = None, **named: Any) -> Any:
+    """torch-mlir takes one complex type for another."""
+    if dtype is None or not dtype.is_complex:
+        return NotImplemented
+    a, b = _parts(x)
+    return _whole(a.to(dtype.to_real()), b.to(dtype.to_real()))
 
 
 @_for_complex(aten.mm.default, aten.bmm.default)
@@ -285,6 +384,7 @@ def _with(arguments: tuple[Any, ...], position: int | None, value: Any) -> tuple
 _filled(aten.zeros.default)
 _filled(aten.new_zeros.default)
 _filled(aten.zeros_like.default)
+_filled(aten.scalar_tensor.default, 0)
 _filled(aten.full.default, 1)
 _filled(aten.new_full.default, 2)
 _filled(aten.full_like.default, 1)

@@ -22,6 +22,7 @@ from devscope.frontends.torch.empty_tensors import fold_empty_tensors
 from devscope.frontends.torch.lowering_worker import CALL, LIMITS
 from devscope.frontends.torch.matrix_operations import ROUTINES
 from devscope.frontends.torch.signature import ENTRY, Signature
+from devscope.frontends.torch.size_arithmetic import lower_size_arithmetic
 from devscope.frontends.torch.views import flatten_joined_dimensions
 from devscope.lowering.interop.bindings import without_dialect_modules
 from devscope.lowering.interop.parsing import bytecode
@@ -45,9 +46,12 @@ def import_graph(graph: Any, signature: Signature) -> bytes:
     Raises LoweringError for what the importer refuses.
     """
     graph = _with_outputs(graph, signature)
+    for node in graph.find_nodes(op="call_function", target=torch.ops.aten._assert_tensor_metadata.default):
+        graph.erase_node(node)  # it is of types, which the importer does not all know
     choose_of_branches(graph)
     fold_empty_tensors(graph)
     flatten_joined_dimensions(graph)
+    lower_size_arithmetic(graph)
     _refuse_loops(graph)
     _refuse_random_numbers(graph)
     context = ir.Context()

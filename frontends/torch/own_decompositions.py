@@ -204,6 +204,12 @@ def _kthvalue(x: _Tensor, k: int, dim: int = -1, keepdim: bool = False) -> Any:
     return tuple(_kept(part.narrow(dim, k - 1, 1), dim, keepdim) for part in (values, indices))
 
 
+@TABLE.of(aten.topk.default)
+def _topk(x: _Tensor, k: Any, dim: int = -1, largest: bool = True, sorted: bool = True) -> Any:
+    """torch-mlir has those in order; any order will do for others."""
+    return NotImplemented if sorted else torch.topk(x, k, dim, largest)
+
+
 @TABLE.of(aten.median.dim)
 def _median(x: _Tensor, dim: int, keepdim: bool = False) -> Any:
     values, indices = _kthvalue(x, (x.shape[dim] + 1) // 2, dim, True)

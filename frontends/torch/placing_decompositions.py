@@ -8,6 +8,7 @@ from functools import partial
 from typing import Any
 
 import torch
+from torch.fx.experimental.symbolic_shapes import statically_known_true
 
 from devscope.frontends.torch.matrix_operations import SCATTERS
 from devscope.frontends.torch.tables import MASKS, Table
@@ -134,12 +135,14 @@ def _repeated(x: _Tensor, dim: int, edge: int, width: int) -> _Tensor:
     return x.narrow(dim, 0 if edge == 0 else x.shape[dim] - 1, 1).expand(sizes)
 
 
-def _adaptive_windows(size: int, count: int) -> tuple[_Tensor, _Tensor]:
+def _adaptive_windows(size: Any, count: Any) -> tuple[_Tensor, _Tensor]:
     """The places that each of ``count`` windows over ``size`` elements has, and which are inside: count x longest.
 
     Windows begin and end as in ATen/native/AdaptivePooling.h.
     """
-    longest = max(-(-(i + 1) * size // count) - i * size // count for i in range(count))
+    longest: Any = size // count + 2
+    if isinstance(longest, int):
+        longest = max(-(-(i + 1) * size // count) - i * size // count for i in range(count))
     window = torch.arange(count)[:, None]
     end = ((window + 1) * size + (count - 1)) // count
     places = window * size // count + torch.arange(longest)
@@ -150,9 +153,14 @@ def _adaptive_max_pool(x: _Tensor, counts: list[Any]) -> Any:
     """torch-mlir has windows of one size only."""
     rank = len(counts)
     sizes: Any = x.shape[-rank:]
-    if not all(isinstance(size, int) and size for size in (*sizes, *counts)):
+    if not all(sizes) or not all(counts):
         return NotImplemented
-    if x.dim() == rank + 2 and all(size % count == 0 for size, count in zip(sizes, counts, strict=True)):
+    is_known = all(isinstance(size, int) for size in (*sizes, *counts))
+    if (
+        is_known
+        and x.dim() == rank + 2
+        and all(size % count == 0 for size, count in zip(sizes, counts, strict=True))
+    ):
         return NotImplemented
     outer = x.shape[:-rank]
     flat, is_inside = torch.zeros((), dtype=torch.int64), torch.ones((), dtype=torch.bool)
@@ -178,6 +186,23 @@ def _adaptive_max_pool(x: _Tensor, counts: list[Any]) -> Any:
     return values, first
 
 
+def _adaptive_avg_pool(x: _Tensor, counts: list[Any]) -> Any:
+    """torch-mlir takes sizes that it does not know for multiples of how many windows there are."""
+    rank = len(counts)
+    sizes: Any = x.shape[-rank:]
+    if all(isinstance(size, int) for size in (*sizes, *counts)) or not all(counts):
+        return NotImplemented
+    found = x.float() if x.dtype in (torch.float16, torch.bfloat16) else x
+    for dim, (size, count) in enumerate(zip(sizes, counts, strict=True), -rank):
+        if statically_known_true(size == count):
+            continue
+        places, inside = _adaptive_windows(size, count)
+        wide = found.index_select(dim, places.reshape(-1)).movedim(dim, -1).unflatten(-1, tuple(places.shape))
+        mean = torch.where(inside, wide, 0).sum(-1) / inside.sum(-1)
+        found = mean.movedim(-1, dim)
+    return found.to(x.dtype)
+
+
 _along_dimension(aten.scatter.src, "set")
 _along_dimension(aten.scatter.value, "set")
 _along_dimension(aten.scatter_add.default, "sum")
@@ -195,3 +220,9 @@ for _overload in (
     aten.adaptive_max_pool3d.default,
 ):
     TABLE[_overload] = _adaptive_max_pool
+for _overload in (
+    aten.adaptive_avg_pool1d.default,
+    aten._adaptive_avg_pool2d.default,
+    aten._adaptive_avg_pool3d.default,
+):
+    TABLE[_overload] = _adaptive_avg_pool

@@ -174,17 +174,24 @@ def _tree(spec: Any, leaves: Iterator[Tree], what: str) -> Tree:
         return next(leaves)
     children = [_tree(child, leaves, what) for child in spec.children()]
     kind: Any = spec.type
-    if kind in (tuple, list):
-        return {kind.__name__: children}
-    if kind in (dict, collections.OrderedDict):
-        return {"dict": [[key, child] for key, child in zip(spec.context, children, strict=True)]}
+    if kind in (tuple, list, torch.Size):
+        return {"list" if kind is list else "tuple": children}
+    if kind in (dict, collections.OrderedDict, collections.defaultdict):
+        keys = spec.context[1] if kind is collections.defaultdict else spec.context
+        if unknown := [key for key in keys if not isinstance(key, _CONSTANTS)]:
+            raise LoweringError(
+                f"{what} has the key {unknown[0]!r}, which a compiled program cannot have",
+                notes=["keys of dictionaries may be numbers and text"],
+            )
+        return {"dict": [[key, child] for key, child in zip(keys, children, strict=True)]}
     if kind is collections.namedtuple:
         return {"namedtuple": [spec.context.__name__, list(spec.context._fields), children]}
     if kind.__module__ == "torch.return_types":
         return {"namedtuple": [kind.__name__, list(kind.__match_args__), children]}
-    if what == "the result" and hasattr(kind, "__dataclass_fields__"):  # its fields, and those that are None
-        names, nothing = spec.context
-        return {"namedtuple": [kind.__name__, [*names, *nothing], [*children, *([None] * len(nothing))]]}
+    if hasattr(kind, "__dataclass_fields__"):
+        found = dict(zip(_fields(spec), children, strict=True))
+        nested = [name for name, part in kind.__dataclass_fields__.items() if part.init]
+        return {"namedtuple": [kind.__name__, nested, [found.get(name) for name in nested]]}
     if issubclass(kind, dict | list | tuple) and "immutable" in kind.__name__:
         plain = "list" if issubclass(kind, list) else "dict"
         parts = children if plain == "list" else [[k, c] for k, c in zip(spec.context, children, strict=True)]
@@ -193,6 +200,12 @@ def _tree(spec: Any, leaves: Iterator[Tree], what: str) -> Tree:
         f"{what} has a {kind.__name__}, which a compiled program cannot take apart without PyTorch",
         notes=["what nests may be dictionaries, lists, tuples, named tuples and None"],
     )
+
+
+def _fields(spec: Any) -> list[str]:
+    """Which fields of a data class are not None: the first of two lists, or all that its library names."""
+    names = spec.context
+    return names[0] if len(names) == 2 and isinstance(names[0], list) else names
 
 
 def _limits(program: Any, values: list[Any]) -> Iterator[tuple[int, int, int, int]]:

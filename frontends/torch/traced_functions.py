@@ -271,6 +271,15 @@ _TRACED[_functions._native_multi_head_attention] = _native_attention
 _TRACED[_functions._transformer_encoder_layer_fwd] = _encoder_layer
 
 
+def _set_data(x: _Tensor, value: _Tensor) -> None:
+    x.copy_(value)
+
+
+_data: Any = torch.Tensor.data
+_TRACED[_data.__get__] = torch.Tensor.detach  # what is written there is seen, too
+_TRACED[_data.__set__] = _set_data
+
+
 class _Mode(TorchFunctionMode):
     def __init__(self) -> None:
         super().__init__()
@@ -299,10 +308,35 @@ def _is_causal(mask: Any, is_causal: bool | None = None, size: int | None = None
     return bool(is_causal)
 
 
+_encoder = transformer.TransformerEncoder.forward
+
+
+def _encoder_of_padded(
+    self: Any,
+    src: _Tensor,
+    mask: _Tensor | None = None,
+    src_key_padding_mask: _Tensor | None = None,
+    is_causal: bool | None = None,
+) -> _Tensor:
+    """For inference, PyTorch nests sentences that are padded at their end, and so gives zeros there."""
+    is_nested = getattr(self, "use_nested_tensor", False) and not self.layers[0].training and src.dim() == 3
+    if not is_nested or mask is not None or src_key_padding_mask is None:
+        return _encoder(self, src, mask, src_key_padding_mask, is_causal)
+    is_padding = src_key_padding_mask
+    if is_padding.dtype != torch.bool:
+        is_padding = is_padding != 0
+    at_end = (is_padding[:, 1:] | ~is_padding[:, :-1]).all()
+    for layer in self.layers:
+        src = layer(src, src_key_padding_mask=src_key_padding_mask)
+    found = torch.where((is_padding & at_end)[..., None], 0.0, src)
+    return found if self.norm is None else self.norm(found)
+
+
 @contextmanager
 def traced_functions() -> Generator[None]:
     """While it is entered, what cannot be traced is computed in a way that can."""
+    padded = mock.patch.object(transformer.TransformerEncoder, "forward", _encoder_of_padded)
     causal = mock.patch.object(transformer, "_detect_is_causal_mask", _is_causal)
     valid = mock.patch.object(Distribution, "_validate_args", False)
-    with _LOCK, _Mode(), causal, valid:
+    with _LOCK, _Mode(), causal, valid, padded:
         yield

@@ -35,7 +35,7 @@ class Weights:
         type_ = f"tensor<{''.join(f'{size}x' for size in plain.shape)}{attribute_dtype(plain.dtype)}>"
         array: Any = plain.reshape(-1).view(torch.uint8).numpy() if plain.numel() else b""
         data = memoryview(array)
-        if plain.numel() <= _MOST_INLINE:
+        if plain.numel() <= _MOST_INLINE and not plain.is_complex():  # MLIR's bindings cannot parse those
             attribute = f"dense<{_elements(plain, data)}> : {type_}"
         else:
             resource = f"{_PREFIX}{len(self.data)}"

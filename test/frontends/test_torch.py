@@ -1,7 +1,8 @@
 """PyTorch modules and functions as programs: names, dtypes, nesting, dynamic dimensions, weights and state."""
 
 import gc
-from collections import namedtuple
+from collections import OrderedDict, namedtuple
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -314,3 +315,72 @@ def test_nothing_is_collected_while_pytorch_traces():
     assert devscope.compile(Watching(), (torch.zeros(3),))(torch.zeros(3)).tolist() == [1, 1, 1]
     assert not any(seen)
     assert gc.isenabled()
+
+
+@dataclass
+class Given:
+    x: Any
+    mask: Any = None
+    times: int = 2
+
+
+@dataclass
+class Returned:
+    y: Any
+    given: Given
+    nothing: Any = None
+
+
+def test_data_classes_that_pytorch_was_not_told_of() -> None:
+    def function(given: Given) -> Returned:
+        return Returned(given.x * given.times, Given(given.x + 1, (given.x,)))
+
+    x = tensor(2, 3)
+    exe = devscope.compile(function, (Given(x),), cache=False)
+    result = exe(Given(x))
+    np.testing.assert_array_equal(result.y, 2 * x.numpy())
+    np.testing.assert_array_equal(result.given.mask[0], x.numpy())
+    assert result.nothing is None
+    assert result.given.times == 2
+    with pytest.raises(ArgumentError, match=r"given.mask.*expected None"):
+        exe(Given(x, x))
+    with pytest.raises(ArgumentError, match="expected a tuple"):
+        exe(x)
+    assert not {Given, Returned} & set(torch.utils._pytree.SUPPORTED_NODES)
+
+
+class Output(OrderedDict[str, Any]):
+    """As libraries of models have it: what is not None, by name."""
+
+
+@dataclass
+class Logits(Output):
+    logits: Any = None
+    hidden: Any = None
+
+    def __post_init__(self) -> None:
+        self.update({key: value for key, value in vars(self).items() if value is not None})
+
+
+def test_data_classes_whose_library_names_the_fields() -> None:
+    pytree = torch.utils._pytree
+    pytree.register_pytree_node(
+        Logits,
+        lambda given: (list(given.values()), list(given)),
+        lambda values, keys: Logits(**dict(zip(keys, values, strict=True))),
+        serialized_type_name="test_torch.Logits",
+    )
+    x = tensor(2)
+    found = devscope.compile(lambda x: (Logits(hidden=x + 1), x.shape), (x,), cache=False)(x)
+    assert found[0].logits is None
+    assert found[1] == (2,)
+    np.testing.assert_array_equal(found[0].hidden, x.numpy() + 1)
+
+
+def test_conjugated_examples_and_keys() -> None:
+    z = torch.complex(tensor(3), tensor(3, seed=1)).conj()
+    real, double = devscope.compile(lambda z: (z.real, z * 2), (z,), cache=False)(z)
+    np.testing.assert_array_equal(real, z.real.numpy())
+    np.testing.assert_array_equal(double, 2 * z.resolve_conj().numpy())
+    with pytest.raises(LoweringError, match=r"the result has the key \('a', 1\)"):
+        devscope.compile(lambda x: {("a", 1): x}, (tensor(2),), cache=False)

@@ -195,6 +195,43 @@ def _slopes(x: Any) -> Any:
     return F.rrelu(x), F.rrelu(x, 0.2, 0.4)
 
 
+def _filters_per_channel(x: Any, volume: Any, weight: Any, volumes: Any) -> Any:
+    """Transposed, and in 3-D."""
+    return (
+        F.conv_transpose1d(x[:, :, 0], weight[:, :, 0], stride=2, padding=1, groups=3),
+        F.conv_transpose2d(x, weight, stride=(2, 1), padding=2, output_padding=(1, 0), dilation=(1, 2), groups=3),
+        F.conv_transpose2d(x, weight[..., :1, :1], x[0, :, 0, 0], stride=3, groups=3),
+        F.conv_transpose3d(volume, volumes, stride=2, groups=3),
+        F.conv3d(volume, volumes, volume[0, :, 0, 0, 0], padding=(1, 0, 2), stride=(2, 1, 1), groups=3),
+        F.conv3d(volume[0], volumes, dilation=(2, 1, 1), groups=3),
+    )
+
+
+def _complex(x: Any) -> Any:
+    """Small constants, too."""
+    z, at = torch.complex(x, x.flip(1)), torch.tensor([1, 1])
+    constants = torch.complex(torch.arange(6.0), torch.ones(6))
+    found = (
+        *(z * constants + torch.tensor(1 + 2j), z == z.flip(1), z != 1, z.cumsum(1), torch.where(x > 0, z, 0)),
+        *(z.tril(), z.masked_fill(x > 0, 2.0), torch.sgn(z), z.sigmoid(), z.tanh(), z**z, z.rsqrt(), z.var()),
+        *(
+            z.to(torch.complex128),
+            torch.eye(4, dtype=torch.complex64) @ z,
+            torch.isnan(z),
+            z.index_add(0, at, z[:2]),
+        ),
+        torch.zeros_like(z).scatter_add(1, torch.zeros(4, 6, dtype=torch.int64), z),
+    )
+    return tuple(torch.view_as_real(one) if one.is_complex() else one for one in found)
+
+
+def _of_data(x: Any) -> Any:
+    y = x.clone()
+    y.data.mul_(2)
+    y.data[0] = 1
+    return y, torch.topk(x, 2, sorted=False)[0].sum(-1), torch.topk(x, 1, 0, False, sorted=False)[1]
+
+
 @pytest.mark.parametrize(
     ("function", "arguments"),
     [
@@ -215,6 +252,12 @@ def _slopes(x: Any) -> Any:
         (_losses, (_random(3, 4), _random(3, 4))),
         (_masks, (_random(4, 6), torch.tensor([True, False, False, True]))),
         (_slopes, (_random(4, 6),)),
+        (
+            _filters_per_channel,
+            (_random(2, 3, 5, 6), _random(2, 3, 5, 4, 6), _random(3, 1, 3, 3), _random(3, 1, 2, 3, 3)),
+        ),
+        (_complex, (_random(4, 6),)),
+        (_of_data, (_random(4, 6),)),
     ],
     ids=[
         "scatters",
@@ -235,6 +278,9 @@ def _slopes(x: Any) -> Any:
         "losses",
         "masks",
         "slopes",
+        "filters per channel",
+        "complex numbers",
+        "data, and any order",
     ],
 )
 def test_as_eager(function: Callable[..., Any], arguments: tuple[Any, ...]) -> None:
@@ -244,3 +290,16 @@ def test_as_eager(function: Callable[..., Any], arguments: tuple[Any, ...]) -> N
     pairs = [(found, expected)] if isinstance(expected, torch.Tensor) else zip(found, expected, strict=True)
     for one, other in pairs:
         np.testing.assert_allclose(one, other.numpy(), rtol=2e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize("padding", [[0, 0, 0, 2], [1, 0, 1, 0]], ids=["at the end", "anywhere"])
+def test_padded_sentences_are_as_in_eager_inference(padding: list[int]) -> None:
+    layer = torch.nn.TransformerEncoderLayer(8, 2, 16, batch_first=True)
+    encoder = torch.nn.TransformerEncoder(layer, 2, torch.nn.LayerNorm(8)).eval()
+    x, mask = _random(2, 4, 8), torch.tensor([[0, 0, 0, 0], padding]).bool()
+    found = devscope.compile(encoder, {"src": x, "src_key_padding_mask": mask}, cache=False)(
+        src=x, src_key_padding_mask=mask
+    )
+    with torch.no_grad():
+        expected = encoder(x, src_key_padding_mask=mask)
+    np.testing.assert_allclose(found, expected.numpy(), rtol=1e-4, atol=1e-5)

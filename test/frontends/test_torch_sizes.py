@@ -1,0 +1,60 @@
+"""Arithmetic of sizes that are known at run time: poolings, interpolations and numbers made of sizes, as eager."""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import devscope
+
+torch = pytest.importorskip("torch")
+F = torch.nn.functional
+Dim = torch.export.Dim
+
+
+def _random(*shape: int) -> Any:
+    return torch.randn(shape, generator=torch.Generator().manual_seed(5))
+
+
+def _poolings(x: Any) -> Any:
+    return (
+        F.adaptive_avg_pool2d(x, (2, 3)),
+        F.adaptive_avg_pool2d(x, (None, 2)),
+        F.adaptive_avg_pool1d(x[0], 4),
+        F.adaptive_avg_pool3d(x[None], (2, 3, 3)),
+        *F.adaptive_max_pool2d(x, (2, 3), return_indices=True),
+        F.adaptive_max_pool1d(x[0], 4),
+        F.interpolate(x, scale_factor=1.5, mode="area"),
+    )
+
+
+def _interpolations(x: Any) -> Any:
+    return (
+        F.interpolate(x, scale_factor=2, mode="bilinear", align_corners=True),
+        F.interpolate(x, scale_factor=1.5, mode="bilinear"),
+        F.interpolate(x, size=(7, 9), mode="bicubic", align_corners=True),
+        F.interpolate(x, scale_factor=2, mode="nearest-exact"),
+    )
+
+
+def _numbers(x: Any) -> Any:
+    rows, columns = x.shape[-2:]
+    y, places = x[0, 0], torch.arange(6)
+    return (
+        *(y * rows**0.5, y * columns**-0.5, y / rows, y * (rows - 1) / max(columns, 2), rows**2 * y, rows - y),
+        *(torch.tensor([rows, 1.5]), torch.full((2,), rows * 1.5), torch.tensor(rows * 1.0), y.mean() * y.numel()),
+        *(torch.div(places, rows, rounding_mode="floor"), places % columns, torch.where(y > 0, y, rows)),
+        *(y**rows, y > rows / 4, y.clamp(max=rows / 8)),
+        F.pad(y, (0, (-columns) % 4, (rows + 1) % 3, 0)),
+    )
+
+
+@pytest.mark.parametrize("function", [_poolings, _interpolations, _numbers])
+def test_as_eager(function: Callable[..., Any]) -> None:
+    shapes = ({2: Dim("rows", min=2), 3: Dim("columns", min=2)},)
+    exe = devscope.compile(function, (_random(1, 2, 8, 9),), dynamic_shapes=shapes, cache=False)
+    for rows, columns in ((8, 9), (7, 5), (3, 12)):
+        x = _random(1, 2, rows, columns)
+        for found, expected in zip(exe(x), function(x), strict=True):
+            np.testing.assert_allclose(found, expected.numpy(), rtol=1e-4, atol=1e-5)
