@@ -145,17 +145,25 @@ def _refusal(name: str, why: str, notes: Sequence[str] = ()) -> LoweringError:
 
 def _routed(proto: Any, outside: Mapping[str, memoryview]) -> Imported:
     """Static shapes are lowered here, what has others by torch-mlir. Raises `Refused`."""
+    from devscope.frontends.onnx.contributed import without_contributed
+    from devscope.frontends.onnx.inference import inferred
     from devscope.frontends.onnx.lower import is_static, lower
     from devscope.frontends.onnx.prepare import converted
+    from devscope.frontends.onnx.sequences import without_sequences
     from devscope.frontends.onnx.torch_route import import_with_torch
     from devscope.frontends.onnx.types import Refused, UnknownShape
 
+    def by_torch() -> Imported:
+        written = without_contributed(proto, outside)
+        flat = without_sequences(written)
+        return import_with_torch(converted(written if flat is written else inferred(flat)), outside)
+
     if not is_static(proto):
-        return import_with_torch(converted(proto), outside)
+        return by_torch()
     try:
         return lower(proto, outside)
     except UnknownShape as unknown:
         try:
-            return import_with_torch(converted(proto), outside)
+            return by_torch()
         except Refused:
             raise unknown from None

@@ -2,33 +2,37 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from devscope.frontends.onnx.builder import Builder, Value, tensor_type
 from devscope.frontends.onnx.contractions import matmul_of
-from devscope.frontends.onnx.graph import Node, Scope, operator
-from devscope.frontends.onnx.types import Refused, is_complex
+from devscope.frontends.onnx.graph import Elements, Held, Node, operator, value_of
+from devscope.frontends.onnx.types import Refused, UnknownShape, is_complex
 
 
-def _results(scope: Scope, graph: Any) -> list[Value]:
-    return [scope.value(output.name) for output in graph.output]
+def _run(n: Node, graph: Any, given: Sequence[Held] = ()) -> list[Held]:
+    """What a graph inside of a node gives."""
+    inner = n.scope.subgraph(graph, dict(zip([one.name for one in graph.input], given, strict=True)))
+    inner.run(graph.node)
+    return [inner.held(output.name) for output in graph.output]
 
 
 @operator("If")
-def if_(n: Node) -> list[Value]:
+def if_(n: Node) -> list[Held]:
     branches = [n.attributes["then_branch"], n.attributes["else_branch"]]
-
-    def lower(graph: Any) -> list[Value]:
-        inner = n.scope.subgraph(graph, {})
-        inner.run(graph.node)
-        return _results(inner, graph)
-
     known = n.known(0)
     if known is not None:
-        return lower(branches[0 if bool(np.asarray(known).reshape(-1)[0]) else 1])
-    return n.b.choose(n.b.reshape(n[0], []), [lambda: lower(branches[0]), lambda: lower(branches[1])])
+        return _run(n, branches[0 if bool(np.asarray(known).reshape(-1)[0]) else 1])
+
+    def lower(graph: Any) -> list[Value]:
+        return [value_of(n.b, one) for one in _run(n, graph)]
+
+    condition = n.b.reshape(n[0], [])
+    return [*n.b.choose(condition, [lambda: lower(branches[0]), lambda: lower(branches[1])])]
 
 
 def _put(b: Builder, row: Value, rows: Value, place: Value) -> Value:
@@ -48,41 +52,84 @@ def _row(b: Builder, rows: Value, place: Value, axis: int = 0) -> Value:
     return b.reshape(found, rows.shape[:axis] + rows.shape[axis + 1 :])
 
 
+_MOST_TRIPS = 1 << 10
+"""Of a loop whose body is written out for each."""
+
+
 @operator("Loop")
-def loop(n: Node) -> list[Value]:
+def loop(n: Node) -> list[Held]:
     b, graph = n.b, n.attributes["body"]
-    first = [n[number] for number in range(2, len(n))]
+    held = [n.held(number) for number in range(2, len(n))]
+    if any(isinstance(one, Elements) for one in held):
+        return _unrolled(n, held)
+    first = [value_of(b, one) for one in held]
     count = len(first)
-    scans = len(graph.output) - 1 - count
-    trips = n.known(0)
     limit = b.reshape(n[0], []) if n.has(0) else None
     going = b.reshape(n[1], []) if n.has(1) else b.scalar(True, "i1")
-    rows: list[Value] = []
-    for number in range(scans):
-        shape = n.declared_shape(count + number)
-        element = _scan_element(graph.output[1 + count + number])
-        if trips is not None and int(np.asarray(trips).reshape(-1)[0]) != shape[0]:
-            raise Refused("Loop whose rows are fewer than its trips")
-        rows.append(b.full(0, element, shape))
+    heads = [b.fresh("i64", []), b.fresh("i1", []), *first]
+    try:
+        again, *tried = _tried(n, graph, heads)
+    except UnknownShape:
+        if n.known(0) is None:
+            raise
+        return _unrolled(n, held)
+    if any(one.type != before.type for one, before in zip(tried[:count], first, strict=False)):
+        return _unrolled(n, held)
+    known = n.known(1) if n.has(1) else np.array(True)
+    goes_on = known is not None and bool(np.all(known)) and again.name == heads[1].name
+    rows = [_rows(n, number, row, goes_on) for number, row in enumerate(tried[count:], count)]
 
     def condition(values: list[Value]) -> Value:
         return values[1] if limit is None else b.binary("and", values[1], b.compare("LT", values[0], limit))
 
     def body(values: list[Value]) -> list[Value]:
         place, _, *carried = values
-        names = [one.name for one in graph.input]
-        given = dict(zip(names, [place, values[1], *carried[:count]], strict=True))
-        inner = n.scope.subgraph(graph, given)
-        inner.run(graph.node)
-        again, *made = _results(inner, graph)
-        for one, before in zip(made[:count], carried, strict=False):
-            if one.type != before.type:
-                raise Refused("Loop whose values change their shapes")
+        again, *made = (value_of(b, one) for one in _run(n, graph, [place, values[1], *carried[:count]]))
         kept = [_put(b, row, old, place) for row, old in zip(made[count:], carried[count:], strict=True)]
         return [b.binary("add", place, 1), b.reshape(again, []), *made[:count], *kept]
 
     results = b.repeat([b.scalar(0, "i64"), going, *first, *rows], condition, body)
-    return results[2:]
+    return [*results[2:]]
+
+
+def _rows(n: Node, number: int, row: Value, goes_on: bool) -> Value:
+    """Where a loop puts what its trips give, which is as many rows as the model declares, or as there are trips."""
+    trips = n.known(0)
+    count = None if trips is None else int(np.asarray(trips).reshape(-1)[0])
+    if count is not None and goes_on:
+        return n.b.full(0, row.element, [count, *row.shape])
+    shape = n.declared_shape(number)
+    if count is not None and count != shape[0]:
+        raise Refused("Loop whose rows are fewer than its trips")
+    return n.b.full(0, row.element, shape)
+
+
+def _unrolled(n: Node, carried: list[Held]) -> list[Held]:
+    """A loop of sequences, or of values that change their shapes: its body, written out for each trip."""
+    graph, count = n.attributes["body"], len(carried)
+    trips, going = n.known(0), n.known(1) if n.has(1) else np.array(True)
+    if going is None or (trips is None and n.has(0)):
+        raise Refused("Loop of sequences, or of values that change their shapes, whose trips are not known")
+    left = math.inf if trips is None else int(np.asarray(trips).reshape(-1)[0])
+    rows: list[list[Value]] = [[] for _ in graph.output[1 + count :]]
+    number = 0
+    while number < left and bool(np.asarray(going).reshape(-1)[0]):
+        if number == _MOST_TRIPS:
+            raise Refused(f"Loop of sequences, or of values that change their shapes, of more than {number} trips")
+        again, *made = _run(n, graph, [np.array(number), np.array(True), *carried])
+        if not isinstance(again, np.ndarray):
+            raise Refused("Loop of sequences, or of values that change their shapes, whose condition is computed")
+        carried, going = made[:count], again
+        for found, row in zip(rows, made[count:], strict=True):
+            found.append(value_of(n.b, row))
+        number += 1
+    return [*carried, *(_stacked(n, place, found) for place, found in enumerate(rows, count))]
+
+
+def _stacked(n: Node, number: int, rows: list[Value]) -> Value:
+    if not rows:
+        return n.b.full(0, _scan_element(n.attributes["body"].output[1 + number]), n.declared_shape(number))
+    return n.b.concatenate([n.b.reshape(row, [1, *row.shape]) for row in rows], 0)
 
 
 def _scan_element(output: Any) -> str:
@@ -105,22 +152,13 @@ def scan(n: Node) -> list[Value]:
     length = sequences[0].shape[axes[0]]
     out_axes, out_back = n.attr("scan_output_axes") or [0] * count, n.attr("scan_output_directions") or [0] * count
     rows: list[Value] = []
-    given = dict(
-        zip(
-            [one.name for one in graph.input],
-            [*states, *(_without(s, a) for s, a in zip(sequences, axes, strict=True))],
-            strict=True,
-        )
-    )
-    for row in _shapes_of(n, graph, given)[len(states) :]:
+    items = [_without(s, a) for s, a in zip(sequences, axes, strict=True)]
+    for row in _tried(n, graph, [*states, *items])[len(states) :]:
         rows.append(b.full(0, row.element, [length, *row.shape]))
 
     def body(place: Value, carried: list[Value]) -> list[Value]:
         items = [_row(b, s, place, a) for s, a in zip(sequences, axes, strict=True)]
-        given = dict(zip([one.name for one in graph.input], [*carried[: len(states)], *items], strict=True))
-        inner = n.scope.subgraph(graph, given)
-        inner.run(graph.node)
-        made = _results(inner, graph)
+        made = [value_of(b, one) for one in _run(n, graph, [*carried[: len(states)], *items])]
         kept = [_put(b, r, old, place) for r, old in zip(made[len(states) :], carried[len(states) :], strict=True)]
         return [*made[: len(states)], *kept]
 
@@ -140,14 +178,12 @@ def _without(x: Value, axis: int) -> Value:
     return Value(x.name, x.element, x.shape[:axis] + x.shape[axis + 1 :])
 
 
-def _shapes_of(n: Node, graph: Any, given: dict[str, Value]) -> list[Value]:
+def _tried(n: Node, graph: Any, given: Sequence[Value]) -> list[Value]:
     """What a body gives for operands of these types: it is lowered once, and what was written is taken back."""
     lines = n.b.lines
     n.b.lines = []
     try:
-        inner = n.scope.subgraph(graph, given)
-        inner.run(graph.node)
-        return _results(inner, graph)
+        return [value_of(n.b, one) for one in _run(n, graph, given)]
     finally:
         n.b.lines = lines
 

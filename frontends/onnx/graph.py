@@ -9,11 +9,23 @@ import numpy as np
 import onnx
 from onnx import helper, numpy_helper
 
+from devscope.frontends.onnx import contributed
 from devscope.frontends.onnx.builder import Builder, Value
 from devscope.frontends.onnx.devices import location_of
-from devscope.frontends.onnx.types import DTYPES, Refused, element_of
+from devscope.frontends.onnx.rewriter import Graph
+from devscope.frontends.onnx.types import DTYPES, Refused, UnknownShape, element_of
 
-Lowering = Callable[["Node"], "Value | Sequence[Value | None]"]
+
+class Elements(tuple["Value | np.ndarray[Any, Any] | Elements", ...]):
+    """A sequence; how many elements it has is known as the model is imported."""
+
+
+class Maybe(Elements):
+    """An optional value: one or none."""
+
+
+Held = Value | np.ndarray[Any, Any] | Elements
+Lowering = Callable[["Node"], "Held | Sequence[Held | None]"]
 
 OPERATORS: dict[str, Lowering] = {}
 """By name; of the domain of ONNX, or ``DOMAIN.NAME``."""
@@ -79,6 +91,9 @@ class Node:
     def inputs(self) -> list[Value]:
         return [self[number] for number in range(len(self))]
 
+    def held(self, number: int) -> Held:
+        return self.scope.held(self.proto.input[number])
+
     def known(self, number: int) -> np.ndarray[Any, Any] | None:
         """The elements of an operand, if the model has them."""
         return self.scope.known.get(self.proto.input[number]) if self.has(number) else None
@@ -105,12 +120,19 @@ class Node:
         """The shape that the model or shape inference gives to a result. Raises `Refused`."""
         found = self.scope.shapes.get(self.proto.output[number])
         if found is None:
-            raise Refused(f"{self.proto.op_type} whose result has a shape that is known at run time only")
+            raise UnknownShape(f"{self.proto.op_type} whose result has a shape that is known at run time only")
         return found
 
     def wants(self, number: int) -> bool:
         """Whether a result is used."""
         return number < len(self.proto.output) and self.proto.output[number] != ""
+
+
+def value_of(b: Builder, held: Held) -> Value:
+    """Raises `Refused` for sequences."""
+    if isinstance(held, Elements):
+        raise Refused("a sequence or an optional value, where a tensor has to be")
+    return held if isinstance(held, Value) else b.constant(held, element_of_array(held))
 
 
 class Scope:
@@ -128,6 +150,7 @@ class Scope:
         self.functions = functions
         self.values: dict[str, Value] = dict(outer.values) if outer else {}
         self.known: dict[str, np.ndarray[Any, Any]] = dict(outer.known) if outer else {}
+        self.lists: dict[str, Elements] = dict(outer.lists) if outer else {}
         self.shapes: dict[str, tuple[int, ...]] = {}
         self.elements: dict[str, str] = {}
         self.literals: Mapping[str, str] = outer.literals if outer else {}
@@ -142,11 +165,10 @@ class Scope:
     def value(self, name: str) -> Value:
         found = self.values.get(name)
         if found is None and name in self.known:
-            array = self.known[name]
-            found = self.b.constant(array, element_of_array(array))
-            # Not kept: it may stand inside of a region.
+            found = value_of(self.b, self.known[name])  # not kept: it may stand inside of a region
         if found is None:
-            raise Refused(f"'{name}', which is a sequence, an optional value, or comes from nowhere")
+            what = "is a sequence or an optional value" if name in self.lists else "comes from nowhere"
+            raise Refused(f"'{name}', which {what}")
         return found
 
     def declare(self, infos: Sequence[Any]) -> None:
@@ -176,20 +198,40 @@ class Scope:
         name = proto.op_type if proto.domain in ("", "ai.onnx") else f"{proto.domain}.{proto.op_type}"
         local = self.functions.get((proto.domain, proto.op_type))
         lowering = OPERATORS.get(name) if local is None else None
+        if lowering is None and local is None and contributed.written(proto, self.opset("")):
+            self.run(contributed.written_out(_Operands(self, proto), proto, self.opset("")))
+            return
         if lowering is None:
             self._expand(proto, local)
             return
         node = Node(self, proto)
         made = lowering(node)
-        made = [made] if isinstance(made, Value) else made
+        made = made if isinstance(made, Sequence) and not isinstance(made, Elements) else [made]
         for output, value in zip(proto.output, made, strict=False):
             if output and value is not None:
-                self.values[output] = value
+                self.hold(output, value)
+
+    def held(self, name: str) -> Held:
+        """What a name stands for. Raises `Refused`."""
+        for table in (self.lists, self.values, self.known):
+            if name in table:
+                return table[name]
+        return self.value(name)
+
+    def hold(self, name: str, what: Held) -> None:
+        for table in (self.lists, self.values, self.known):
+            table.pop(name, None)
+        if isinstance(what, Elements):
+            self.lists[name] = what
+        elif isinstance(what, Value):
+            self.values[name] = what
+        else:
+            self.known[name] = what
 
     def fold(self, proto: Any) -> bool:
         """Compute a node whose operands are known; whether that was done."""
         if proto.op_type == "Constant":
-            self.known[proto.output[0]] = _constant(proto)
+            self.hold(proto.output[0], _constant(proto))
             return True
         if proto.op_type in ("Shape", "Size") and proto.domain in ("", "ai.onnx"):
             shape = self._shape(proto.input[0])
@@ -198,7 +240,7 @@ class Scope:
             given = {a.name: a.i for a in proto.attribute}
             part = shape[slice(given.get("start", 0), given.get("end"))]
             number = np.array(part if proto.op_type == "Shape" else int(np.prod(shape)), np.int64)
-            self.known[proto.output[0]] = number
+            self.hold(proto.output[0], number)
             return True
         inputs = [one for one in proto.input if one]
         if not inputs or any(one not in self.known for one in inputs) or proto.op_type in _NEVER_FOLDED:
@@ -210,7 +252,8 @@ class Scope:
         found = _evaluate(proto, {one: self.known[one] for one in inputs}, self.opsets)
         if found is None:
             return False
-        self.known.update(found)
+        for name, array in found.items():
+            self.hold(name, array)
         return True
 
     def _shape(self, name: str) -> tuple[int, ...] | None:
@@ -218,6 +261,9 @@ class Scope:
             return self.known[name].shape
         found = self.values.get(name)
         return self.shapes.get(name) if found is None else found.shape
+
+    def shape_of(self, name: str) -> tuple[int, ...]:
+        return self.known[name].shape if name in self.known else self.value(name).shape
 
     def _expand(self, proto: Any, local: Any) -> None:
         body = local or self._function_body(proto)
@@ -228,10 +274,8 @@ class Scope:
         inner = Scope(self.b, opsets, self.functions)
         inner.literals, inner.outside = self.literals, self.outside
         for formal, actual in zip(body.input, proto.input, strict=False):
-            if actual in self.known:
-                inner.known[formal] = self.known[actual]
-            elif actual:
-                inner.values[formal] = self.value(actual)
+            if actual:
+                inner.hold(formal, self.held(actual))
         if len(body.output) == len(proto.output):
             for formal, actual in zip(body.output, proto.output, strict=True):
                 if actual in self.shapes:
@@ -246,10 +290,8 @@ class Scope:
         absent |= {*body.input[len(proto.input) :]}
         inner.run([_bound(node, given, absent) for node in body.node])
         for formal, actual in zip(body.output, proto.output, strict=False):
-            if formal in inner.known and actual:
-                self.known[actual] = inner.known[formal]
-            elif actual:
-                self.values[actual] = inner.value(formal)
+            if actual:
+                self.hold(actual, inner.held(formal))
 
     def _function_body(self, proto: Any) -> Any:
         try:
@@ -263,34 +305,55 @@ class Scope:
             text = schema.get_function_with_opset_version(max(versions)) if versions else b""
         elif schema.has_context_dependent_function:
             versions = [one for one in schema.context_dependent_function_opset_versions if one <= version]
-            types = [self._type_of(name) for name in proto.input]
+            types = [self.type_of(name).SerializeToString() for name in proto.input]
             if versions:
                 text = schema.get_context_dependent_function_with_opset_version(
                     max(versions), proto.SerializeToString(), types
                 )
         return onnx.FunctionProto.FromString(text) if text else None
 
-    def _type_of(self, name: str) -> bytes:
+    def type_of(self, name: str) -> Any:
         if not name:
-            return onnx.TypeProto().SerializeToString()
+            return onnx.TypeProto()
         if name in self.known:
             element, shape = element_of_array(self.known[name]), self.known[name].shape
         else:
             found = self.value(name)
             element, shape = found.element, found.shape
         number = helper.np_dtype_to_tensor_dtype(np.dtype(DTYPES[element]))
-        return helper.make_tensor_type_proto(number, shape).SerializeToString()
+        return helper.make_tensor_type_proto(number, shape)
 
-    def subgraph(self, graph: Any, given: Mapping[str, Value]) -> Scope:
+    def subgraph(self, graph: Any, given: Mapping[str, Held]) -> Scope:
         """A scope of a graph inside of this one, with values for its inputs; not yet run."""
         inner = Scope(self.b, self.opsets, self.functions, self)
         for name, value in given.items():
-            inner.known.pop(name, None)
-            inner.values[name] = value
+            inner.hold(name, value)
         inner.declare([*graph.value_info, *graph.output])
         for initializer in graph.initializer:
             inner.known[initializer.name] = array_of(initializer)
         return inner
+
+
+class _Operands(Graph):
+    """What a scope knows of a node's operands; constants are added to it."""
+
+    def __init__(self, scope: Scope, proto: Any) -> None:
+        self.scope, self._count = scope, 0
+        self.outside, self.whole = {}, {}
+        self._names = {name for name in proto.input if name}
+        self.shapes = {name: [*scope.shape_of(name)] for name in self._names}
+
+    def data(self, name: str) -> Any:
+        return self.scope.known.get(name)
+
+    def type_of(self, name: str) -> int:
+        return self.scope.type_of(name).tensor_type.elem_type if name in self._names else 0
+
+    def constant(self, array: np.ndarray[Any, Any]) -> str:
+        self._count += 1
+        name = f"devscope.constant.{self._count}"
+        self.scope.hold(name, array)
+        return name
 
 
 class Folding:

@@ -14,6 +14,7 @@ from devscope.frontends.onnx import contractions as _contractions
 from devscope.frontends.onnx import control as _control
 from devscope.frontends.onnx import elementwise as _elementwise
 from devscope.frontends.onnx import indexing as _indexing
+from devscope.frontends.onnx import lists as _lists
 from devscope.frontends.onnx import reductions as _reductions
 from devscope.frontends.onnx import resampling as _resampling
 from devscope.frontends.onnx import shapes as _shapes
@@ -32,7 +33,7 @@ from devscope.frontends.onnx.types import (
 )
 
 #: Each registers the operators that it lowers.
-MODULES = (_contractions, _control, _elementwise, _indexing, _reductions, _resampling, _shapes)
+MODULES = (_contractions, _control, _elementwise, _indexing, _lists, _reductions, _resampling, _shapes)
 
 
 def lower(model: Any, outside: Mapping[str, memoryview]) -> Imported:

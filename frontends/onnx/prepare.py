@@ -8,7 +8,8 @@ from typing import Any
 import onnx
 from onnx import numpy_helper
 
-from devscope.frontends.onnx.sequences import without_sequences
+from devscope.frontends.onnx.contributed_quantised import with_weights_of_4_bits
+from devscope.frontends.onnx.inference import inferred
 
 _LEAST_OPSET = 17
 
@@ -30,17 +31,8 @@ def prepare(proto: Any, shapes: Mapping[str, tuple[int, ...]] | None = None) -> 
                 dim.ClearField("dim_param")
     for number, node in enumerate(model.graph.node):
         node.name = node.name or f"{node.op_type}_{number}"
-    model = inferred(model)
-    flat = without_sequences(model)
-    return model if flat is model else inferred(flat)
-
-
-def inferred(model: Any) -> Any:
-    """A model with inferred shapes; as it is, where ONNX finds them contradictory."""
-    try:
-        return onnx.shape_inference.infer_shapes(model, data_prop=True)
-    except Exception:  # of C++, of several kinds
-        return model
+    with_weights_of_4_bits(model)
+    return inferred(model)
 
 
 def converted(model: Any) -> Any:
@@ -89,6 +81,22 @@ def folded(model: Any, outside: Collection[str]) -> Any:
         if name in used and name not in present:
             result.graph.initializer.append(numpy_helper.from_array(array, name))
     return inferred(result)
+
+
+def with_computed_results(model: Any) -> Any:
+    """A model whose results are made by nodes: torch-mlir's importer has no others."""
+    made = {name for node in model.graph.node for name in node.output}
+    given = {one.name for one in model.graph.output} - made
+    if not given:
+        return model
+    result = onnx.ModelProto()
+    result.CopyFrom(model)
+    for info in result.graph.output:
+        if info.name in given:
+            name = f"{info.name}.result"
+            result.graph.node.append(onnx.helper.make_node("Identity", [info.name], [name], name))
+            info.name = name
+    return result
 
 
 def all_nodes(graph: Any) -> Iterator[Any]:

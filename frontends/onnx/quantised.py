@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -69,21 +70,31 @@ def _quantize(w: Writer) -> None:
     _quantised(w, w.op("Div", w[0], _along(w, w[1], rank, axis)), zero, to)
 
 
+def _as_large(w: Writer, x: np.ndarray, shape: Sequence[int]) -> np.ndarray:
+    """One for all, one for each place of an axis, or one for each block of it."""
+    axis, block = w.attr("axis", 1), w.attr("block_size", 0)
+    if x.size == 1 or not shape:
+        return x.reshape(())
+    axis %= len(shape)
+    if block:
+        return np.repeat(x, block, axis).take(np.arange(shape[axis]), axis)
+    return x.reshape([-1 if a == axis else 1 for a in range(len(shape))])
+
+
 @rewrites("DequantizeLinear")
 def _dequantize(w: Writer) -> None:
     axis, rank = w.attr("axis", 1), w.rank(0)
-    if w.attr("block_size", 0) or w.graph.type_of(w[1]) != TensorProto.FLOAT:
-        raise Refused("DequantizeLinear of shapes known at run time only, in blocks or not to f32")
-    if w.graph.type_of(w[0]) not in _RANGES:
-        raise Refused(f"DequantizeLinear of shapes known at run time only, of type {w.graph.type_of(w[0])}")
+    if w.graph.type_of(w[1]) != TensorProto.FLOAT:
+        raise Refused("DequantizeLinear of shapes known at run time only, not to f32")
     given, scale, zero = w.data(0), w.data(1), w.data(2)
     if given is not None and scale is not None and (zero is not None or not w.has(2)):
-        shape = [1] * rank
-        if rank and np.size(scale) > 1:
-            shape[axis % rank] = -1
-        moved = given.astype(np.float32) - (0 if zero is None else zero.astype(np.float32).reshape(shape))
-        w.op("Identity", w.constant(moved * scale.reshape(shape)), result=0)
+        wide = given.astype(np.float32)
+        wide = wide if zero is None else wide - _as_large(w, zero.astype(np.float32), wide.shape)
+        w.op("Identity", w.constant(wide * _as_large(w, scale, wide.shape)), result=0)
         return
+    if w.attr("block_size", 0) or w.graph.type_of(w[0]) not in _RANGES:
+        of = "in blocks" if w.attr("block_size", 0) else f"of type {w.graph.type_of(w[0])}"
+        raise Refused(f"DequantizeLinear of shapes known at run time only, {of}")
     y = _float(w, 0)
     if w.has(2):
         y = w.op("Sub", y, _zero(w, 2, rank, axis))

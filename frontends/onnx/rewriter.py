@@ -40,8 +40,9 @@ class Graph:
         if tensor is None:
             return None
         if name in self.outside:
-            dtype = helper.tensor_dtype_to_np_dtype(tensor.data_type)
-            return np.frombuffer(self.outside[name], dtype).reshape(tuple(tensor.dims))
+            whole = onnx.TensorProto(dims=tensor.dims, data_type=tensor.data_type)
+            whole.raw_data = bytes(self.outside[name])
+            return numpy_helper.to_array(whole)
         return numpy_helper.to_array(tensor)
 
     def type_of(self, name: str) -> int:
@@ -50,16 +51,18 @@ class Graph:
     def constant(self, array: np.ndarray[Any, Any]) -> str:
         """A new initializer; a large one is outside of the model."""
         name = f"devscope.constant.{len(self._tensors)}"
-        if array.nbytes < LEAST_BYTES:
-            tensor = numpy_helper.from_array(array, name)
-        else:
-            number = helper.np_dtype_to_tensor_dtype(array.dtype)
-            tensor = onnx.TensorProto(name=name, data_type=number, dims=array.shape)
-            self.outside[name] = np.ascontiguousarray(array).reshape(-1).view(np.uint8).data
+        tensor = numpy_helper.from_array(array, name)
+        if array.nbytes >= LEAST_BYTES:
+            self.outside[name] = memoryview(tensor.raw_data)
+            tensor.ClearField("raw_data")
         self._tensors[name] = tensor
         self.shapes[name], self._types[name] = [*array.shape], tensor.data_type
         self.model.graph.initializer.append(tensor)
         return name
+
+
+class Unknown(Refused):
+    """A rank or an element type that is not known yet: it may be, when more nodes are written out."""
 
 
 class Writer:
@@ -68,6 +71,8 @@ class Writer:
     def __init__(self, graph: Graph, node: Any, opset: int) -> None:
         self.graph, self.node, self.opset = graph, node, opset
         self.nodes: list[Any] = []
+        self.like = 0
+        """Which operand says what type it computes with."""
         self.attributes = {a.name: helper.get_attribute_value(a) for a in node.attribute}
 
     def attr(self, name: str, default: Any = None) -> Any:
@@ -88,30 +93,98 @@ class Writer:
         """Raises `Refused`."""
         found = self.graph.shapes.get(self.node.input[number])
         if found is None:
-            raise Refused(f"{self.node.op_type} of shapes known at run time only, of unknown rank")
+            raise Unknown(f"{self.node.op_type} of shapes known at run time only, of unknown rank")
         return len(found)
+
+    def shape(self, number: int) -> list[int | str | None]:
+        """Raises `Unknown`."""
+        found = self.graph.shapes.get(self.node.input[number])
+        if found is None:
+            raise Unknown(f"{self.node.op_type} of unknown rank")
+        return found
+
+    def type(self) -> int:
+        """Of what it computes with. Raises `Unknown`."""
+        found = self.graph.type_of(self.node.input[self.like])
+        if not found:
+            raise Unknown(f"{self.node.op_type} of elements of unknown type")
+        return found
+
+    @property
+    def dtype(self) -> Any:
+        return helper.tensor_dtype_to_np_dtype(self.type())
+
+    def wants(self, number: int) -> bool:
+        """Whether the node has this result."""
+        return number < len(self.node.output) and self.node.output[number] != ""
 
     def op(self, kind: str, *inputs: str, result: int | None = None, **attributes: Any) -> str:
         """A node, and the name of its result; ``result``: which one of the node's it is."""
         count = len(self.nodes)
         name = f"{self.node.name}.{count}" if result is None else self.node.output[result]
-        self.nodes.append(helper.make_node(kind, inputs, [name], f"{self.node.name}.{count}", **attributes))
+        self._add(helper.make_node(kind, inputs, [name], f"{self.node.name}.{count}", **attributes))
         return name
+
+    def _add(self, node: Any) -> None:
+        """With what the node says about its layer and its device."""
+        node.metadata_props.extend(self.node.metadata_props)
+        node.device_configurations.extend(self.node.device_configurations)
+        self.nodes.append(node)
 
     def several(self, kind: str, *inputs: str, count: int, **attributes: Any) -> list[str]:
         """A node with ``count`` results, and their names."""
         name = f"{self.node.name}.{len(self.nodes)}"
-        names = [f"{name}.{number}" for number in range(count)]
-        self.nodes.append(helper.make_node(kind, inputs, names, name, **attributes))
+        names = [f"{name}:{number}" for number in range(count)]
+        self._add(helper.make_node(kind, inputs, names, name, **attributes))
         return names
 
     def constant(self, array: Any, dtype: Any = np.float32) -> str:
         return self.graph.constant(np.asarray(array, dtype))
 
+    def number(self, value: float) -> str:
+        """A scalar of the type of what it computes with. Raises `Unknown`."""
+        return self.constant(value, self.dtype)
+
     def mean(self, x: str, axes: Sequence[int]) -> str:
         if self.opset < 18:
             return self.op("ReduceMean", x, axes=axes, keepdims=1)
         return self.op("ReduceMean", x, self.constant(axes, np.int64), keepdims=1)
+
+    def sum(self, x: str, axes: Sequence[int]) -> str:
+        """Along axes, which go."""
+        if self.opset < 13:
+            return self.op("ReduceSum", x, axes=axes, keepdims=0)
+        return self.op("ReduceSum", x, self.constant(axes, np.int64), keepdims=0)
+
+    def range(self, count: str) -> str:
+        """The numbers, i64, below a scalar."""
+        return self.op("Range", self.constant(0, np.int64), count, self.constant(1, np.int64))
+
+    def reshaped(self, number: int, *shape: int) -> str:
+        """An operand; of a constant, another one."""
+        found = self.data(number)
+        if found is None:
+            return self.reshape(self[number], *shape)
+        return self[number] if found.shape == shape else self.graph.constant(np.reshape(found, shape))
+
+    def reshape(self, x: str, *shape: int) -> str:
+        return self.op("Reshape", x, self.constant(shape, np.int64))
+
+    def unsqueeze(self, x: str, *axes: int, kind: str = "Unsqueeze") -> str:
+        if self.opset < 13:
+            return self.op(kind, x, axes=axes)
+        return self.op(kind, x, self.constant(axes, np.int64))
+
+    def squeeze(self, x: str, *axes: int) -> str:
+        return self.unsqueeze(x, *axes, kind="Squeeze")
+
+    def part(self, x: str, axis: int, start: int, end: int) -> str:
+        """``x[start:end]`` along an axis."""
+        given = [self.constant([number], np.int64) for number in (start, end, axis)]
+        return self.op("Slice", x, *given)
+
+    def to(self, x: str, dtype: Any) -> str:
+        return self.op("Cast", x, to=helper.np_dtype_to_tensor_dtype(np.dtype(dtype)))
 
     def extent(self, x: str, axis: int) -> str:
         """A scalar."""
@@ -120,6 +193,8 @@ class Writer:
 
 Rewrite = Callable[[Writer], None]
 REWRITES: dict[str, Rewrite] = {}
+CONTRIBUTED: dict[str, Rewrite] = {}
+"""Operators of onnxruntime's own: see `contributed`."""
 
 
 def rewrites(*kinds: str) -> Callable[[Rewrite], Rewrite]:
@@ -127,6 +202,16 @@ def rewrites(*kinds: str) -> Callable[[Rewrite], Rewrite]:
 
     def register(rewrite: Rewrite) -> Rewrite:
         REWRITES.update(dict.fromkeys(kinds, rewrite))
+        return rewrite
+
+    return register
+
+
+def contributes(*kinds: str) -> Callable[[Rewrite], Rewrite]:
+    """Registers what writes out nodes of these operators of the domain ``com.microsoft``."""
+
+    def register(rewrite: Rewrite) -> Rewrite:
+        CONTRIBUTED.update(dict.fromkeys(kinds, rewrite))
         return rewrite
 
     return register

@@ -11,11 +11,12 @@ from typing import Any
 
 import numpy as np
 import onnx
-from onnx import TensorProto
+from onnx import TensorProto, helper
 
 from devscope.frontends.onnx import quantised as _quantised
 from devscope.frontends.onnx import suppression as _suppression
-from devscope.frontends.onnx.prepare import all_nodes, inferred
+from devscope.frontends.onnx.inference import inferred
+from devscope.frontends.onnx.prepare import all_nodes
 from devscope.frontends.onnx.quantised import MOVES, moved
 from devscope.frontends.onnx.rewriter import REWRITES, Graph, Writer, rewrites
 from devscope.frontends.onnx.types import Refused
@@ -144,14 +145,21 @@ def _resized(w: Writer, x: str, axis: int, extent: str, size: str, scale: str, m
 
 def rewritten(model: Any, outside: Mapping[str, memoryview]) -> tuple[Any, dict[str, memoryview]]:
     """A model in which these operators are written out, and the data of its large initializers. Raises `Refused`."""
-    if not any(node.op_type in REWRITES for node in model.graph.node):
+    bytes_ = [one for one in model.graph.input if one.type.tensor_type.elem_type == TensorProto.UINT8]
+    if not bytes_ and not any(node.op_type in REWRITES for node in model.graph.node):
         return model, dict(outside)
     result = onnx.ModelProto()
     result.CopyFrom(model)
     graph = Graph(result, outside)
     opset = max(one.version for one in model.opset_import if one.domain in ("", "ai.onnx"))
     nodes: list[Any] = []
+    for given in result.graph.input:
+        if given.type.tensor_type.elem_type == TensorProto.UINT8:
+            nodes += _unsigned(graph, given, opset)
     for node in model.graph.node:
+        if node.op_type == "Gather" and _is_bytes(graph, node.input[0]):
+            nodes += _rows_of_bytes(graph, node, opset)
+            continue
         rewrite = REWRITES.get(node.op_type) if node.domain in ("", "ai.onnx") else None
         if rewrite is None or (node.op_type in MOVES and node.input[0] in graph.whole):
             nodes.append(moved(graph, node))
@@ -159,8 +167,9 @@ def rewritten(model: Any, outside: Mapping[str, memoryview]) -> tuple[Any, dict[
         writer = Writer(graph, node, opset)
         rewrite(writer)
         nodes += writer.nodes
-    if found := [one.name for one in result.graph.output if one.name in graph.whole]:
-        raise Refused(f"'{found[0]}', a result, is quantised, of shapes known at run time only")
+    for made in result.graph.output:
+        if made.name in graph.whole:
+            nodes += _integers(graph, made, opset)
     del result.graph.node[:]
     result.graph.node.extend(nodes)
     used = {name for node in all_nodes(result.graph) for name in node.input}
@@ -171,3 +180,47 @@ def rewritten(model: Any, outside: Mapping[str, memoryview]) -> tuple[Any, dict[
     del result.graph.value_info[:]
     result.graph.value_info.extend(known)
     return inferred(result), {name: data for name, data in graph.outside.items() if name in used}
+
+
+def _is_bytes(graph: Graph, name: str) -> bool:
+    return name not in graph.whole and graph.type_of(name) == TensorProto.UINT8 and graph.data(name) is not None
+
+
+def _unsigned(graph: Graph, given: Any, opset: int) -> list[Any]:
+    """An input of bytes, as floats: torch-mlir gets them signed, since it forgets that they are not."""
+    w = Writer(
+        graph, helper.make_node("Bytes", [f"{given.name}.signed"], [given.name], f"{given.name}.bytes"), opset
+    )
+    graph.whole[given.name] = TensorProto.UINT8
+    given.name, given.type.tensor_type.elem_type = w[0], TensorProto.INT8
+    _from_signed(w, w[0])
+    return w.nodes
+
+
+def _rows_of_bytes(graph: Graph, node: Any, opset: int) -> list[Any]:
+    """A Gather of a constant of bytes: what it takes becomes floats, not all that it takes them of."""
+    w = Writer(graph, node, opset)
+    table = graph.constant(w.data(0).view(np.int8))
+    _from_signed(w, w.op("Gather", table, w[1], **w.attributes))
+    graph.whole[node.output[0]] = TensorProto.UINT8
+    return w.nodes
+
+
+def _from_signed(w: Writer, x: str) -> None:
+    signed = w.op("Cast", x, to=TensorProto.FLOAT)
+    w.op("Where", w.op("Less", signed, w.constant(0)), w.op("Add", signed, w.constant(256)), signed, result=0)
+
+
+def _integers(graph: Graph, made: Any, opset: int) -> list[Any]:
+    """A result that is floats now, as the integers it shall be."""
+    to = graph.whole[made.name]
+    w = Writer(
+        graph, helper.make_node("Whole", [made.name], [f"{made.name}.whole"], f"{made.name}.integers"), opset
+    )
+    made.name, value = w.node.output[0], w[0]
+    if to == TensorProto.UINT8:
+        above = w.op("Greater", value, w.constant(127))
+        value, to = w.op("Where", above, w.op("Sub", value, w.constant(256)), value), TensorProto.INT8
+    made.type.tensor_type.elem_type = to
+    w.op("Cast", value, to=to, result=0)
+    return w.nodes

@@ -264,8 +264,6 @@ def eye_like(n: Node) -> Value:
 
 @operator("Range")
 def range_(n: Node) -> Value:
-    if n.proto.output[0] not in n.scope.shapes:
-        raise UnknownShape("Range whose result has a shape that is known at run time only")
     b, (count,) = n.b, n.declared_shape()
     start, step = b.reshape(n[0], []), b.reshape(n[2], [])
     return b.binary("add", start, b.binary("multiply", b.iota(0, [count], start.element), step))

@@ -396,6 +396,54 @@ def test_sequences_of_known_elements(opset: int, count: int | str) -> None:
     assert all(map(bool, there))
 
 
+def test_loops_of_sequences_and_of_growing_values() -> None:
+    """Written out for each trip: rows, sliced at its number, put into a sequence, and a value that gets longer."""
+    body = helper.make_graph(
+        [
+            node("Add", "i one", "j"), node("Unsqueeze", "i zero", "start"), node("Unsqueeze", "j zero", "end"),
+            node("Slice", "x start end", "row"), node("SequenceInsert", "s row", "t"),
+            node("Concat", "v row", "w", axis=0), node("Identity", "c", "d"),
+        ],
+        "body",
+        [info("i", type=INT64), info("c", type=TensorProto.BOOL), info("s"), info("v", "k", 2)],
+        [info("d", type=TensorProto.BOOL), info("t"), info("w", "l", 2)],
+    )  # fmt: skip
+    sequence = helper.make_tensor_sequence_value_info("s", FLOAT, None)
+    body.input[2].CopyFrom(sequence)
+    body.output[1].type.CopyFrom(sequence.type)
+    nodes = [
+        node("Shape", "x", "shape", end=1), node("Squeeze", "shape", "trips"), node("SequenceEmpty", "", "none"),
+        node("Loop", "trips true none x", "rows longer", body=body),
+        node("ConcatFromSequence", "rows", "y", axis=1), node("SequenceAt", "rows one", "z"),
+    ]  # fmt: skip
+    weights = {"one": np.array(1), "zero": np.array([0]), "true": np.array(True)}
+    model = model_of(nodes, [info("x", 3, 2)], [info("y", 1, 6), info("z", 1, 2), info("longer", 6, 2)], weights)
+    x = RNG.standard_normal((3, 2), np.float32)
+    y, z, longer = devscope.compile(model, cache=False)(x)
+    np.testing.assert_array_equal(y, x.reshape(1, 6))
+    np.testing.assert_array_equal(z, x[1:2])
+    np.testing.assert_array_equal(longer, np.concatenate([x, x]))
+
+
+def test_bytes_and_constants_of_models_of_any_size() -> None:
+    """torch-mlir takes bytes for signed ones, and has no results that no node makes."""
+    nodes = [
+        node("Cast", "x", "f", to=FLOAT), node("Mul", "f scale", "y"), node("Transpose", "x", "z", perm=[1, 0]),
+        node("Gather", "table i", "g"), node("DequantizeLinear", "g scale zero", "w"),
+    ]  # fmt: skip
+    weights = {"scale": np.float32(0.5), "zero": np.uint8(200), "constant": WEIGHTS,
+               "table": RNG.integers(0, 255, (9, 2)).astype(np.uint8)}  # fmt: skip
+    inputs = [info("x", "n", 2, type=UINT8), info("i", "n", type=INT64)]
+    outputs = [info("y", "n", 2), info("z", 2, "n", type=UINT8), info("w", "n", 2), info("constant", 64, 32)]
+    x = np.array([[0, 1], [127, 128], [200, 255]], np.uint8)
+    y, z, w, constant = devscope.compile(model_of(nodes, inputs, outputs, weights), cache=False)(x, np.arange(3))
+    np.testing.assert_array_equal(y, x * np.float32(0.5))
+    np.testing.assert_array_equal(z, x.T)
+    assert z.dtype == np.uint8
+    np.testing.assert_array_equal(w, (weights["table"][:3].astype(np.float32) - 200) / 2)
+    np.testing.assert_array_equal(constant, WEIGHTS)
+
+
 LOOP = helper.make_graph(
     [
         helper.make_node("ReduceMax", ["a"], ["m"], keepdims=0),
@@ -416,7 +464,7 @@ LOOP = helper.make_graph(
         ([helper.make_node("Resize", ["x", "", "s"], ["y"])], [info("x", "n"), info("s", 1)], "Resize"),
         ([helper.make_node("Pad", ["x", "p"], ["y"])], [info("x", "n"), info("p", 2, type=INT64)], "Pad of"),
         ([helper.make_node("ArgMax", ["x"], ["y"], select_last_index=1)], [info("x", "n")], "ArgMax of"),
-        ([helper.make_node("Add", ["x", "x"], ["y"])], [info("x", "n", type=UINT8)], "elements of type ui8"),
+        ([helper.make_node("Add", ["x", "x"], ["y"])], [info("x", "n", type=UINT8)], "of quantised numbers"),
         ([helper.make_node("RNN", ["x", "w", "r", "", "l"], ["y"])],
          [info("x", "n", 1, 2), info("w", 1, 3, 2), info("r", 1, 3, 3), info("l", 1, type=TensorProto.INT32)],
          "RNN of .* does not look at the lengths"),
