@@ -72,8 +72,8 @@ def import_with_torch(model: Any, outside: Mapping[str, memoryview]) -> Imported
     """The module of a model, the function ``main``. Raises `Refused`."""
     from devscope.frontends.onnx.rewrites import rewritten
 
-    dtypes = _dtypes(model)
-    model, outside = rewritten(with_computed_results(model), outside)
+    source = model
+    model, outside = rewritten(with_computed_results(source), outside)
     if _computed_pads(model):
         model = folded(model, outside)
     if _computed_pads(model):
@@ -88,7 +88,7 @@ def import_with_torch(model: Any, outside: Mapping[str, memoryview]) -> Imported
         answer = _ask(given, resources, mode == "functions")
         if answer[0] == "ok" and _NEGATIVE.search(answer[1]) is None:
             literals = {name: outside[key] for key, name in resources.items()}
-            return Imported(located(answer[1], model), dtypes, literals)
+            return Imported(located(answer[1], model), _dtypes(source), literals)
         said.append("torch-mlir loses track of a dimension" if answer[0] == "ok" else answer[1])
     raise Refused(min(said, key=len))
 
