@@ -104,6 +104,8 @@ class _Graph:
         self._run: Callable[..., Any] | None = None
 
     def __call__(self, *arguments: Any) -> Any:
+        # Nothing tells whether a tensor that was made for inference only is written to: it is an argument.
+        self._constants = [number for number in self._constants if not arguments[number].is_inference()]
         known = tuple(_state(arguments[number]) for number in self._constants)
         if self._run is None or known != self._known:
             self._run, self._known = self._compiled(arguments), known
@@ -133,8 +135,7 @@ class _Graph:
 
 def _state(tensor: Any) -> tuple[int, int, Any]:
     """What changes when a constant is another one, or is written to."""
-    version = 0 if tensor.is_inference() else tensor._version
-    return tensor.data_ptr(), version, tensor.shape
+    return tensor.data_ptr(), tensor._version, tensor.shape
 
 
 def _result(kind: Any, arrays: Sequence[Any]) -> Any:

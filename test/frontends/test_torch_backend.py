@@ -133,3 +133,13 @@ def test_unknown_options() -> None:
         compiled(lambda x: x + 1, defualt="cpu:0")(tensor(2))
     with pytest.raises(Exception, match="'fallback' is 'no'"):
         compiled(lambda x: x + 2, fallback="no")(tensor(2))
+
+
+def test_weights_made_for_inference_may_be_written_to() -> None:
+    """They have no version that tells."""
+    with torch.inference_mode():
+        layer, x = torch.nn.Linear(3, 2), torch.ones(2, 3)
+        run = torch.compile(layer, backend="devscope", options={"fallback": "error"})
+        for _ in range(2):
+            torch.testing.assert_close(run(x), layer(x))
+            layer.weight.mul_(2)
