@@ -71,7 +71,8 @@ class Emitter:
         else:
             for operand in nest.operands:
                 other = operand.contiguous()
-                if other is not None and other != innermost and other in order:
+                # What is the same all along the innermost loop is read once before it.
+                if other is not None and other != innermost and other in order and innermost in operand.dims:
                     size = max(numbers["block"], lines_of(operand), tiles.get(innermost, 0))
                     tiles[other] = tiles[innermost] = size
         for loop in list(tiles):

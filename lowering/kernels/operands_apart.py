@@ -4,7 +4,8 @@ Upstream's ``linalg-fuse-elementwise-ops`` takes contractions for loops like any
 into one, which makes a ``linalg.generic`` of it, what computes an operand elementwise is fused, too, and is done
 again for each row or column of the other operand; nor is that a contraction any more. What only moves elements,
 which kernels read in any layout, may go in. Windows that overlap, of convolutions and pooling, read elements
-again as well, and their kernels take the elements as they are.
+again as well, and their kernels take the elements as they are. What takes long stays out of operations that would
+do it again for each element of rows that it is broadcast to, such as the gates of a squeeze and excitation.
 """
 
 from itertools import pairwise
@@ -20,6 +21,7 @@ _KEPT = "devscope.apart"
 """On a copy that fusion does not look through."""
 
 _VIEWS = ("tensor.cast", "tensor.collapse_shape", "tensor.expand_shape")
+_SLOW = ("math.", "arith.div", "arith.rem")
 _EXTENSIONS = ("arith.extf", "arith.extsi", "arith.extui")
 """Which contractions do themselves."""
 
@@ -34,6 +36,10 @@ def keep_operands_apart(module: Any) -> None:
                 if _parts_sums(op, maps, number, linalg):
                     _insert_copy(op, number)
                 _keep(op, number, linalg)
+    for op in [op for op in mlir_util.walk(module.operation) if op.name.startswith("linalg.")]:
+        for number in _broadcast_operands(op, linalg):
+            if _is_slow(op.operands[number], linalg):
+                _keep(op, number, linalg)
     for op in mlir_util.named(module.operation, "linalg.generic"):
         if 2 <= len(op.operands) <= 3 and len(op.results) == 1:
             image = ir.AffineMapAttr(linalg.get_indexing_maps(op)[0]).value
@@ -46,6 +52,46 @@ def join_operands(module: Any) -> None:
     for op in mlir_util.named(module.operation, "bufferization.alloc_tensor"):
         if _KEPT in op.attributes:
             mlir_util.replace_op(op, list(op.operands)[-1:])
+
+
+def _broadcast_operands(op: Any, linalg: Any) -> list[int]:
+    """The tensors that ``op``, an elementwise one, reads elements of several times."""
+    maps = [ir.AffineMapAttr(attribute).value for attribute in linalg.get_indexing_maps(op) or ()]
+    if len(op.results) != 1 or not maps or not maps[-1].is_permutation:
+        return []
+    shape = ir.RankedTensorType(op.results[0].type).shape
+    loops = {str(index) for index, extent in zip(maps[-1].results, shape, strict=True) if extent != 1}
+    return [
+        number
+        for number, map_ in enumerate(maps[:-1])
+        if isinstance(op.operands[number].type, ir.RankedTensorType)
+        and loops - {str(index) for index in map_.results}
+    ]
+
+
+def _is_slow(value: Any, linalg: Any) -> bool:
+    """Whether fusion would put slow operations in place of ``value``, which is made of products.
+
+    Not where it is made of sums of rows, such as those of a norm, all of whose steps are done in one pass over a
+    row, nor of what programs have in place of constants, which kernels compute as they end.
+    """
+    slow = of_products = False
+    waiting, seen = [value], set[Any]()
+    while waiting:
+        op = _maker(waiting.pop())
+        if op is None or op in seen:
+            continue
+        seen.add(op)
+        if op.name in _VIEWS:
+            waiting.append(op.operands[0])
+        elif _is_elementwise(op, linalg):
+            slow = slow or any(inner.name.startswith(_SLOW) for inner in mlir_util.walk(op))
+            waiting += [each for each in op.operands if isinstance(each.type, ir.RankedTensorType)]
+        elif op.name.startswith("linalg.") and op.name != "linalg.fill":
+            if len(op.operands) == 2:
+                return False
+            of_products = True
+    return slow and of_products
 
 
 def _is_used_again(op: Any, maps: list[Any], number: int) -> bool:
