@@ -43,7 +43,7 @@ def keep_initial_values(module: Any) -> None:
             results = loops[-len(op.results) :]
             in_all = set[int | None].intersection(*map(set, results))
             unknown = [n for n, extent in _extents(op, loops).items() if extent == dynamic and n not in in_all]
-            if any(None in each or len(set(each)) < len(each) for each in results):
+            if any(_writes_parts(value, each) for value, each in zip(op.results, results, strict=True)):
                 kinds = op.attributes["iterator_types"]
                 if not len(kinds):
                     raise LoweringError(
@@ -104,6 +104,12 @@ def _keep(op: Any, loops: Sequence[int]) -> None:
         if value != argument:
             kept = {_KEPT: ir.UnitAttr.get(op.context)}
             end.operands[number] = build.value("arith.select", [always, value, argument], value.type, kept)
+
+
+def _writes_parts(result: Any, loops: Sequence[int | None]) -> bool:
+    """Whether its indices are not just loops: the only index of a dimension of one element may be any."""
+    long = [loop for loop, extent in zip(loops, ir.ShapedType(result.type).shape, strict=True) if extent != 1]
+    return None in long or len(set(long)) < len(long)
 
 
 def release_initial_values(module: Any) -> None:
