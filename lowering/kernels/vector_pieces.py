@@ -5,7 +5,7 @@ left over is a number. SPIR-V has no others, and no arrays of vectors that loops
 """
 
 from collections.abc import Iterator, Sequence
-from functools import cache
+from functools import cache, partial
 from math import prod
 from typing import Any
 
@@ -228,6 +228,8 @@ class _Apart:
 
     def extract(self, build: Builder, op: Any) -> list[Any]:
         value, place = op.operands[0], list(ir.DenseI64ArrayAttr(op.attributes["static_position"]))
+        if len(op.operands) > 1:
+            return [self._element_at(build, op)]
         pieces, (*outer, count) = self._of(value), ir.VectorType(value.type).shape
         in_row = len(self._split(count))
         if len(place) <= len(outer):
@@ -242,6 +244,8 @@ class _Apart:
         raise IndexError(place)
 
     def insert(self, build: Builder, op: Any) -> list[Any]:
+        if len(op.operands) > 2:
+            return self._insert_at(build, op)
         new, value = list(op.operands)
         place = list(ir.DenseI64ArrayAttr(op.attributes["static_position"]))
         pieces, (*outer, count) = list(self._of(value)), ir.VectorType(value.type).shape
@@ -258,6 +262,38 @@ class _Apart:
                 old = pieces[number]
                 pieces[number] = new if size == 1 else build.value("vector.insert", [new, old], old.type, at)
         return pieces
+
+    def _element_at(self, build: Builder, op: Any) -> Any:
+        """An element of a vector of one axis, at a position that is known at run time only."""
+        value, position = list(op.operands)
+        made: Any = None
+        for piece, place, is_here in self._places(build, value, position):
+            element = piece
+            if _is_vector(piece):
+                element = build.value(op.name, [piece, place], op.results[0].type, dict(op.attributes.items()))
+            made = element if made is None else build.value("arith.select", [is_here, element, made], element.type)
+        return made
+
+    def _insert_at(self, build: Builder, op: Any) -> list[Any]:
+        """A vector of one axis with another element at a position that is known at run time only."""
+        new, value, position = list(op.operands)
+        made: list[Any] = []
+        for piece, place, is_here in self._places(build, value, position):
+            other = new
+            if _is_vector(piece):
+                other = build.value(op.name, [new, piece, place], piece.type, dict(op.attributes.items()))
+            made.append(build.value("arith.select", [is_here, other, piece], piece.type))
+        return made
+
+    def _places(self, build: Builder, value: Any, position: Any) -> Iterator[tuple[Any, Any, Any]]:
+        """The pieces of a vector of one axis, for each a place in it, and whether ``position`` is that place.
+
+        In other pieces it is any place, since there is none behind the last element.
+        """
+        for (begin, size), piece in zip(self._parts(value.type), self._of(value), strict=True):
+            place = build.value("arith.subi", [position, build.constant(begin)], build.index)
+            is_here = _compare(build, _UNSIGNED_LESS, place, build.constant(size))
+            yield piece, build.value("arith.andi", [place, build.constant(size - 1)], build.index), is_here
 
     def to_elements(self, build: Builder, op: Any) -> list[Any]:
         value = op.operands[0]
@@ -313,8 +349,7 @@ class _Apart:
         for (begin, size), type_ in self._parts_of_result(op):
             end = build.value("arith.subi", [op.operands[0], build.constant(begin)], build.index)
             if size == 1:
-                signed_greater = {"predicate": ir.IntegerAttr.get(ir.IntegerType.get_signless(64, op.context), 4)}
-                made.append(build.value("arith.cmpi", [end, build.constant(0)], type_, signed_greater))
+                made.append(_compare(build, _SIGNED_GREATER, end, build.constant(0)))
             else:
                 made.append(build.value(op.name, [end], type_))
         return made
@@ -437,6 +472,16 @@ class _Apart:
             operands = [_as_vector(build, piece), *so_far]
             so_far = [build.value(op.name, operands, op.results[0].type, dict(op.attributes.items()))]
         return so_far
+
+
+_SIGNED_GREATER, _UNSIGNED_LESS = 4, 6
+"""Numbers that ``arith.cmpi`` has for its predicates."""
+
+
+def _compare(build: Builder, predicate: int, one: Any, other: Any) -> Any:
+    integer = partial(ir.IntegerType.get_signless, context=one.type.context)
+    attributes = {"predicate": ir.IntegerAttr.get(integer(64), predicate)}
+    return build.value("arith.cmpi", [one, other], integer(1), attributes)
 
 
 def _one(element: Any) -> Any:

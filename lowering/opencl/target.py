@@ -18,6 +18,7 @@ from devscope.lowering.interop.bindings import ir
 from devscope.lowering.kernels.library import KernelLibrary
 from devscope.lowering.kernels.table import Row, Schedules
 from devscope.lowering.mlir_util import RunPasses
+from devscope.lowering.opencl.short_nests import join_short_nests
 from devscope.lowering.pipelines import pipeline
 from devscope.lowering.target import DeviceBinary, KernelTarget, Options
 
@@ -78,6 +79,8 @@ def _compile_kernels(gpu_modules: Any, run_passes: RunPasses, options: Options) 
     def prepare(gpu_modules: Any, _: RunPasses) -> None:
         """The driver inlines its built-in functions and vectorises across them."""
         pass_local_memory(gpu_modules)
+        for kernel in [op for op in mlir_util.walk(gpu_modules) if op.name == "gpu.func"]:
+            join_short_nests(kernel)
         powers = {"math.fpowi": _power_in_single} if options.get("fp64") is False else {}
         expansions.expand(mlir_util.walk(gpu_modules), _EXPANSIONS | powers)
         _keep_order(gpu_modules)

@@ -465,3 +465,26 @@ def test_extrema_of_short_vectors(of: str) -> None:
     wanted = [x.max(1, initial=0), np.minimum(unsigned.min(1), 0 if of != "f32" else z).astype(x.dtype)]
     for found, right in zip(made(x, z), [*wanted, np.abs(x).sum(1)], strict=False):
         np.testing.assert_array_equal(found, right)
+
+
+@pytest.mark.parametrize("shape", [(16, 17), (3, 8, 16)])
+def test_extrema_of_short_nests(shape: tuple[int, ...]) -> None:
+    """The driver did not come to an end with nests of short loops."""
+    of, zeros = "x".join(map(str, shape)), ", ".join(str(axis) for axis in range(len(shape)))
+    made = devscope.compile(
+        f"""func.func @main(%x: tensor<{of}xf32>) -> (tensor<f32>, tensor<f32>) {{
+  %least = arith.constant dense<0xFF800000> : tensor<f32>
+  %most = arith.constant dense<0x7F800000> : tensor<f32>
+  %0 = linalg.reduce {{arith.minimumf}} ins(%x : tensor<{of}xf32>)
+    outs(%most : tensor<f32>) dimensions = [{zeros}]
+  %1 = linalg.reduce {{arith.maximumf}} ins(%x : tensor<{of}xf32>)
+    outs(%least : tensor<f32>) dimensions = [{zeros}]
+  return %0, %1 : tensor<f32>, tensor<f32>
+}}
+""",
+        default="opencl:0",
+    )
+    x = np.random.default_rng(0).standard_normal(shape).astype(np.float32)
+    np.testing.assert_array_equal(made(x), (x.min(), x.max()))
+    x.flat[-1] = np.nan
+    assert np.isnan(made(x)).all()

@@ -90,3 +90,14 @@ def test_a_cache_fills() -> None:
             want, theirs = staged(parameters, theirs, x, np.int32(position))
             equal((y, ours), (want, theirs))
             x = np.asarray(y)
+
+
+@pytest.mark.parametrize("target", ["cpu:0", "opencl:0"])
+def test_factors_of_any_number_of_small_matrices(target: str) -> None:
+    """Rows of three elements are read one by one: into vectors, at places that are known at run time only."""
+    (count,) = jax.export.symbolic_shape("n")
+    shape = jax.ShapeDtypeStruct((count, 3, 3), np.float32)
+    program = jax.export.export(jax.jit(jax.numpy.linalg.cholesky), platforms=["cpu"])(shape)
+    x = np.random.default_rng(3).standard_normal((5, 3, 3)).astype(np.float32)
+    x = x @ x.transpose(0, 2, 1) + np.eye(3, dtype=np.float32)
+    equal(devscope.compile(program, default=target, cache=False)(x), np.linalg.cholesky(x))
