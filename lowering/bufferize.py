@@ -23,6 +23,7 @@ from devscope.lowering.kernels.repeated_extensions import repeat_extensions
 from devscope.lowering.legal import check_module
 from devscope.lowering.mlir_util import RunPasses
 from devscope.lowering.pipelines import apply_schedule, pipeline
+from devscope.lowering.small_powers import multiply_small_powers
 from devscope.lowering.target import Options, Rule, Schedule, Target, choose
 from devscope.lowering.whole_windows import reduce_whole_windows
 from devscope.lowering.windows import cut_windows
@@ -72,6 +73,7 @@ def to_buffers(
     check_shapes(module, checks.labels)
     guard_equal_operands(module)
     guard_angles(module)
+    multiply_small_powers(module)
     if checks.indices:
         check_accesses(module)
     for function in mlir_util.functions(module):

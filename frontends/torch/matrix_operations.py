@@ -151,7 +151,58 @@ def _define_scatter(reduce: str) -> Any:
 SCATTERS = {reduce: _define_scatter(reduce) for reduce in ("set", "sum", "prod", "amax", "amin")}
 """Scatters of a batch of matrices along their rows, with an index for each element of ``source``."""
 
+
+def _extrema_along_rows(scan: Callable[..., Any]) -> Callable[..., Any]:
+    def eager(x: _Tensor) -> tuple[_Tensor, ...]:
+        return tuple(scan(x, 1))
+
+    return eager
+
+
+def _shapes_of_extrema(x: _Tensor) -> tuple[_Tensor, ...]:
+    return torch.empty_like(x), torch.empty_like(x, dtype=torch.int64)
+
+
+cummax, cummin = (
+    _define(f"{scan.__name__}(Tensor x) -> (Tensor, Tensor)", _extrema_along_rows(scan), _shapes_of_extrema)
+    for scan in (torch.cummax, torch.cummin)
+)
+"""Of a batch of matrices, down their columns; indices as PyTorch's."""
+
+
+def _eager_log_sums(x: _Tensor) -> _Tensor:
+    return torch.logcumsumexp(x, 1)
+
+
+logcumsumexp = _define("logcumsumexp(Tensor x) -> Tensor", _eager_log_sums, _as_first)
+
+
+def _extents_of_windows(x: _Tensor, steps: _Tensor) -> list[Any]:
+    """The rows and columns of images that windows are added up to."""
+    _, *window, h, w = x.shape
+    stride, dilation = steps.shape[:2], steps.shape[2:]
+    return [
+        (count - 1) * s + (size - 1) * d + 1
+        for count, size, s, d in zip((h, w), window, stride, dilation, strict=True)
+    ]
+
+
+def _eager_add_windows(x: _Tensor, steps: _Tensor) -> _Tensor:
+    extents, stride, dilation = _extents_of_windows(x, steps), steps.shape[:2], steps.shape[2:]
+    fold: Any = torch.nn.functional.fold
+    windows = x.reshape(x.shape[0], x.shape[1] * x.shape[2], -1)
+    return fold(windows, extents, x.shape[1:3], dilation, 0, stride).squeeze(1)
+
+
+def _shapes_of_add_windows(x: _Tensor, steps: _Tensor) -> _Tensor:
+    return x.new_empty([x.shape[0], *_extents_of_windows(x, steps)])
+
+
+add_windows = _define("add_windows(Tensor x, Tensor steps) -> Tensor", _eager_add_windows, _shapes_of_add_windows)
+"""Images that windows overlap in; the extents of ``steps`` are two strides and two dilations."""
+
 ROUTINES = {
+    **{name: f"devscope.{name}" for name in ("cummax", "cummin", "logcumsumexp", "add_windows")},
     **{f"scatter_{reduce}": f"devscope.scatter_{reduce}" for reduce in SCATTERS},
     "eigh": "Eigh",
     "eig": "devscope.eig",

@@ -9,6 +9,7 @@ from typing import Any
 import torch
 from torch.fx.experimental.symbolic_shapes import statically_known_true
 
+from devscope.frontends.torch import matrix_operations
 from devscope.frontends.torch.tables import MASKS, Table
 
 aten: Any = torch.ops.aten
@@ -96,7 +97,7 @@ def _unique_consecutive(
     return values, run.reshape(x.shape), counts
 
 
-# Sums of bags: the bag of each index is known from where bags begin.
+# Sums of bags: the bag of each index is the number of bags that begin up to there.
 
 
 @TABLE.of(aten._embedding_bag_forward_only.default, aten._embedding_bag.default)
@@ -114,70 +115,86 @@ def _embedding_bag(
     if include_last_offset:
         offsets = offsets[:-1]
     bags, count = offsets.shape[0], indices.shape[0]
-    places = torch.arange(count, dtype=offsets.dtype)
-    bag = (places[:, None] >= offsets[None, :]).sum(1) - 1
-    inside = bag[None, :] == torch.arange(bags)[:, None]
-    if padding_idx >= 0:
-        inside = inside & (indices != padding_idx)[None, :]
+    begins = torch.zeros(count + 1, dtype=torch.int64).index_add(0, offsets, torch.ones(bags, dtype=torch.int64))
+    bag = begins[:count].cumsum(0) - 1
     rows = weight.index_select(0, indices)
     if per_sample_weights is not None:
         rows = rows * per_sample_weights[:, None]
-    sizes = inside.sum(1)
+    inside = indices != padding_idx if padding_idx >= 0 else torch.ones_like(indices, dtype=torch.bool)
+    sizes = torch.zeros(bags, dtype=torch.int64).index_add(0, bag, inside.to(torch.int64))
     if mode == 2:
-        lowest = torch.where(inside[:, :, None], rows[None], -math.inf).amax(1)
+        rows = torch.where(inside[:, None], rows, -math.inf)
+        lowest = torch.full([1, bags, rows.shape[1]], -math.inf, dtype=rows.dtype)
+        index = bag[None, :, None].expand([1, *rows.shape])
+        lowest = matrix_operations.SCATTERS["amax"](lowest, index, rows[None])[0]
         found = torch.where(sizes[:, None] > 0, lowest, 0)
     else:
-        found = torch.where(inside[:, :, None], rows[None], 0).sum(1)
+        rows = rows if padding_idx < 0 else torch.where(inside[:, None], rows, 0)
+        found = torch.zeros([bags, rows.shape[1]], dtype=rows.dtype).index_add(0, bag, rows)
         if mode == 1:
             found = found / sizes.clamp(min=1)[:, None].to(found.dtype)
     return found.to(weight.dtype), bag, sizes, torch.zeros_like(offsets)
 
 
+@TABLE.of(aten.col2im.default)
+def _fold(
+    x: _Tensor,
+    output_size: list[int],
+    kernel_size: list[int],
+    dilation: list[int],
+    padding: list[int],
+    stride: list[int],
+) -> Any:
+    sizes: list[Any] = [*x.shape[1:]]
+    if x.dtype.is_complex or not all(isinstance(size, int) for size in sizes):
+        return NotImplemented
+    places = [
+        (size + 2 * p - d * (k - 1) - 1) // s + 1
+        for size, k, d, p, s in zip(output_size, kernel_size, dilation, padding, stride, strict=True)
+    ]
+    outer = [*x.shape[:-2], x.shape[-2] // math.prod(kernel_size)]
+    windows = x.reshape([math.prod(outer), *kernel_size, *places])
+    images = matrix_operations.add_windows(windows, torch.empty([*stride, *dilation]))
+    missing = [size + p - had for size, p, had in zip(output_size, padding, images.shape[1:], strict=True)]
+    widths = [width for p, more in zip(padding[::-1], missing[::-1], strict=True) for width in (-p, more)]
+    return aten.constant_pad_nd.default(images, widths).reshape([*outer, *output_size])
+
+
 # Order.
 
 
-def _scan(x: _Tensor, dim: int, lowest: Any, reduce: Callable[[_Tensor], _Tensor]) -> tuple[_Tensor, _Tensor]:
-    """Values and last indices of what ``reduce`` finds in each beginning of ``x`` along ``dim``."""
-    if x.dim() == 0:
-        return x.clone(), torch.zeros_like(x, dtype=torch.int64)
-    moved = x.movedim(dim, -1)
-    index = torch.arange(x.shape[dim])
-    before = index[:, None] >= index[None, :]
-    wide = moved[..., None, :]
-    values = reduce(torch.where(before, wide, lowest))
-    same = wide == values[..., None]
-    if x.dtype.is_floating_point:
-        same = same | (torch.isnan(wide) & torch.isnan(values[..., None]))
-    last = torch.where(before & same, index, -1).amax(-1)
-    return values.movedim(-1, dim), last.movedim(-1, dim)
+def _scanned(routine: Any, x: _Tensor, dim: int) -> Any:
+    """What a routine over the middle of three dimensions makes of ``x`` along ``dim``, of any rank."""
+    dim %= max(x.dim(), 1)
+    before, behind = x.shape[:dim], x.shape[dim + 1 :]
+    rows = x.reshape([math.prod(before), x.shape[dim] if x.dim() else 1, math.prod(behind)])
+    found = routine(rows)
+    return found.reshape(x.shape) if isinstance(found, _Tensor) else tuple(y.reshape(x.shape) for y in found)
 
 
-def _least(dtype: torch.dtype) -> Any:
-    return -math.inf if dtype.is_floating_point else torch.iinfo(dtype).min
+def _running(routine: Any) -> Callable[..., Any]:
+    def extrema(x: _Tensor, dim: int) -> Any:
+        if 0 in x.shape:
+            return x.clone(), torch.zeros_like(x, dtype=torch.int64)
+        is_small = x.dtype in (torch.uint8, torch.bool)
+        values, indices = _scanned(routine, x.to(torch.int16) if is_small else x, dim)
+        return values.to(x.dtype), indices
+
+    return extrema
 
 
-def _most(dtype: torch.dtype) -> Any:
-    return math.inf if dtype.is_floating_point else torch.iinfo(dtype).max
-
-
-@TABLE.of(aten.cummax.default)
-def _cummax(x: _Tensor, dim: int) -> Any:
-    return _scan(x, dim, _least(x.dtype), lambda wide: wide.amax(-1))
-
-
-@TABLE.of(aten.cummin.default)
-def _cummin(x: _Tensor, dim: int) -> Any:
-    return _scan(x, dim, _most(x.dtype), lambda wide: wide.amin(-1))
+TABLE[aten.cummax.default] = _running(matrix_operations.cummax)
+TABLE[aten.cummin.default] = _running(matrix_operations.cummin)
 
 
 @TABLE.of(aten.logcumsumexp.default)
 def _logcumsumexp(x: _Tensor, dim: int) -> Any:
-    if x.dim() == 0:
+    if x.dtype.is_complex:
+        return NotImplemented
+    if 0 in x.shape:
         return x.clone()
-    moved = x.movedim(dim, -1)
-    index = torch.arange(x.shape[dim])
-    wide = torch.where(index[:, None] >= index[None, :], moved[..., None, :], -math.inf)
-    return torch.logsumexp(wide, -1).movedim(-1, dim)
+    wide = x.float() if x.dtype in (torch.float16, torch.bfloat16) else x
+    return _scanned(matrix_operations.logcumsumexp, wide, dim).to(x.dtype)
 
 
 @TABLE.of(aten.sort.default)
@@ -367,6 +384,14 @@ def _copysign_number(x: _Tensor, y: float) -> Any:
 @TABLE.of(aten.ldexp.Tensor)
 def _ldexp(x: _Tensor, y: _Tensor) -> Any:
     return x * torch.pow(2.0, y)
+
+
+@TABLE.of(aten.pow.Tensor_Scalar)
+def _root(x: _Tensor, exponent: float) -> Any:
+    """PyTorch's roots: unlike C's power, that of -0 is -0, and that of -inf no number."""
+    if x.dtype is torch.float16 or not x.dtype.is_floating_point or abs(exponent) != 0.5:
+        return NotImplemented
+    return torch.sqrt(x) if exponent > 0 else torch.rsqrt(x)
 
 
 # What PyTorch's own decompositions end in.

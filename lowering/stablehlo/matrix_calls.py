@@ -10,7 +10,9 @@ from typing import Any
 from devscope.lowering.interop.bindings import ir
 from devscope.lowering.stablehlo import factors, jacobi, schur
 from devscope.lowering.stablehlo.arrays import Array, Text
+from devscope.lowering.stablehlo.folds import add_windows
 from devscope.lowering.stablehlo.linear_algebra import cholesky, exponential, triangular_solve
+from devscope.lowering.stablehlo.scans import running_extremum, running_log_sum
 from devscope.lowering.stablehlo.scatter import COMBINERS, along_rows
 from devscope.lowering.stablehlo.templates import element, shape
 
@@ -255,5 +257,9 @@ _BY_NAME: Mapping[str, Routine] = {
     "devscope.solve_lower": _triangular(True),
     "devscope.solve_upper": _triangular(False),
     **{f"devscope.scatter_{name}": partial(along_rows, name) for name in COMBINERS},
+    "devscope.cummax": partial(running_extremum, True),
+    "devscope.cummin": partial(running_extremum, False),
+    "devscope.logcumsumexp": running_log_sum,
+    "devscope.add_windows": add_windows,
 }
 """XLA's, and those of the frontends."""

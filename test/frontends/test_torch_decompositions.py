@@ -45,6 +45,33 @@ def _scatters(x: Any, index: Any, source: Any) -> Any:
     )
 
 
+def _running(x: Any) -> Any:
+    small = torch.nan_to_num(x, 3, 100, -100).to(torch.int8)
+    return (
+        *(*x.cummax(1), *x.cummin(0), *small.cummax(0), *_BYTES.cummin(1)),
+        *(x.logcumsumexp(1), x.logcumsumexp(0), *x[:, :0].cummax(1)),
+    )
+
+
+def _bags(weight: Any, indices: Any) -> Any:
+    offsets = torch.tensor([0, 0, 4, 9, 9, 15])
+    flat = indices.flatten()
+    return (
+        *(F.embedding_bag(indices, weight.nan_to_num(), mode=mode) for mode in ("sum", "mean", "max")),
+        *(F.embedding_bag(flat, weight, offsets, mode=mode, padding_idx=1) for mode in ("sum", "mean", "max")),
+        F.embedding_bag(flat, weight, offsets, mode="sum", include_last_offset=True),
+    )
+
+
+def _powers(x: Any) -> Any:
+    return x**2, x**3, x**-1, x**3.0, x**0.5, x**-0.5, x.norm(dim=1), torch.signbit((x**3).nan_to_num())
+
+
+def _conditions(x: Any) -> Any:
+    good = x > 0
+    return ~good, good & (x < 2), good.all(1), good.any(0), good.sum(), torch.where(good, x, -x), good.flip(1)
+
+
 def _paddings(x: Any) -> Any:
     return F.pad(x, (-1, 2, 1, -2), value=2.0), F.pad(x, (-1, -1)), F.pad(x, (0, 1, -2, 0))
 
@@ -238,6 +265,17 @@ def _of_data(x: Any) -> Any:
         (_scatters, (_random(2, 3, 4), _PLACES, _random(2, 3, 2))),
         (_paddings, (_random(2, 5, 6),)),
         (lambda x: F.fold(x, (8, 8), 3, padding=1, stride=2), (_random(1, 18, 16),)),
+        (lambda x: F.fold(x, (9, 8), (3, 2), (1, 2), 1, (2, 3)), (_random(18, 15),)),
+        (_running, (_SPECIAL,)),
+        (
+            _bags,
+            (
+                torch.where(torch.arange(4)[:, None] == 1, torch.nan, _random(4, 6)),
+                _PLACES[0].repeat(3, 2)[:5, :3],
+            ),
+        ),
+        (_powers, (torch.cat([_SPECIAL, -0.0 * _SPECIAL.abs()]),)),
+        (_conditions, (_random(7, 65),)),
         (_pools, (_random(2, 3, 9, 8),)),
         (_pools, (torch.where(_random(2, 3, 9, 8) > 1.5, torch.nan, _random(2, 3, 9, 8).round()),)),
         (_matrices, (_random(2, 4, 4), _random(2, 4, 3))),
@@ -263,6 +301,11 @@ def _of_data(x: Any) -> Any:
         "scatters",
         "paddings",
         "fold",
+        "fold of one image",
+        "running extrema and sums",
+        "bags",
+        "powers",
+        "conditions",
         "pools",
         "pools of NaN and equals",
         "matrices",

@@ -1,0 +1,93 @@
+"""Scans that torch-mlir's ``tm_tensor.scan`` has no form for: running extrema with their places, sums of exponentials.
+
+All are of b x m x n, along m: a loop along it, in parallel for all others.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from devscope.lowering.interop.bindings import ir
+from devscope.lowering.stablehlo.templates import commas, element, extents_of, shape, tensor
+
+Step = Callable[[Callable[[str], None]], Sequence[str]]
+"""Emits what becomes of ``%x``, the element at ``%i``, and of ``%was0``, ``%was1``, ...: names of the new ones."""
+
+
+def running_extremum(is_max: bool, op: Any) -> str:
+    """The extremum of each beginning, and where the last one of it is (i64); of what is not a number, the last."""
+    of = element(op.operands[0].type)
+    is_float = not isinstance(of, ir.IntegerType)
+
+    def step(emit: Callable[[str], None]) -> Sequence[str]:
+        if is_float:
+            emit(f"%as_good = arith.cmpf {'oge' if is_max else 'ole'}, %x, %was0 : {of}")
+            emit(f"%is_none = arith.cmpf uno, %x, %x : {of}\n%taken = arith.ori %as_good, %is_none : i1")
+        else:
+            emit(f"%taken = arith.cmpi {'sge' if is_max else 'sle'}, %x, %was0 : {of}")
+        emit("%at = arith.index_cast %i : index to i64")
+        emit(f"%best = arith.select %taken, %x, %was0 : {of}\n%place = arith.select %taken, %at, %was1 : i64")
+        return "%best", "%place"
+
+    return _scan(op, [_worst(of, is_max), "0 : i64"], step)
+
+
+def running_log_sum(op: Any) -> str:
+    """The logarithm of the sum of exponentials of each beginning, as in ATen/native/cpu/LogAddExp.h."""
+    of = element(op.operands[0].type)
+
+    def step(emit: Callable[[str], None]) -> Sequence[str]:
+        emit(f"%least = arith.minimumf %x, %was0 : {of}\n%most = arith.maximumf %x, %was0 : {of}")
+        emit(f"%apart = arith.subf %least, %most : {of}\n%share = math.exp %apart : {of}")
+        emit(f"%more = math.log1p %share : {of}\n%sum = arith.addf %most, %more : {of}")
+        # The difference of equal infinities is none.
+        emit(f"%none = arith.cmpf uno, %apart, %apart : {of}\n%sure = arith.cmpf ord, %most, %most : {of}")
+        emit(f"%stays = arith.andi %none, %sure : i1\n%total = arith.select %stays, %most, %sum : {of}")
+        return ("%total",)
+
+    return _scan(op, [_worst(of, True)], step)
+
+
+def _worst(of: Any, is_max: bool) -> str:
+    """What any number is at least as good as."""
+    if isinstance(of, ir.IntegerType):
+        half = 1 << (of.width - 1)
+        return f"{-half if is_max else half - 1} : {of}"
+    infinity = {"f16": 0x7C00, "bf16": 0x7F80, "f32": 0x7F800000, "f64": 0x7FF0000000000000}[str(of)]
+    width = ir.FloatType(of).width
+    return f"{hex(infinity | (1 << (width - 1) if is_max else 0))} : {of}"
+
+
+def _scan(op: Any, first: Sequence[str], step: Step) -> str:
+    given = op.operands[0].type
+    extents, of = shape(given), element(given)
+    results = [str(result.type) for result in op.results]
+    kinds = [element(result.type) for result in op.results]
+    rows = [tensor([extents[1]], kind) for kind in kinds]
+    numbers = range(len(results))
+    lines: list[str] = []
+    emit = lines.append
+    extents_of(emit, "n", "%0", given)
+    emit("%zero = arith.constant 0 : index\n%one = arith.constant 1 : index")
+    sizes = commas(f"%n{dim}" for dim, extent in enumerate(extents) if extent < 0)
+    for n in numbers:
+        emit(f"%fresh{n} = tensor.empty({sizes}) : {results[n]}\n%first{n} = arith.constant {first[n]}")
+    outs = commas(f"%out{n} = %fresh{n}" for n in numbers)
+    emit(f"%r:{len(results)} = scf.forall (%b, %c) in (%n0, %n2) shared_outs({outs}) -> ({commas(results)}) {{")
+    place = f"[%b, 0, %c] [1, {extents[1] if extents[1] >= 0 else '%n1'}, 1] [1, 1, 1]"
+    emit(f"%row = tensor.extract_slice %0{place} : {given} to {tensor([extents[1]], of)}")
+    for n in numbers:
+        emit(f"%into{n} = tensor.extract_slice %out{n}{place} : {results[n]} to {rows[n]}")
+    carried = [f"%t{n} = %into{n}" for n in numbers] + [f"%was{n} = %first{n}" for n in numbers]
+    types = commas([*rows, *kinds])
+    emit(
+        f"%l:{2 * len(results)} = scf.for %i = %zero to %n1 step %one iter_args({commas(carried)}) -> ({types}) {{"
+    )
+    emit(f"%x = tensor.extract %row[%i] : {tensor([extents[1]], of)}")
+    new = step(emit)
+    for n in numbers:
+        emit(f"%put{n} = tensor.insert {new[n]} into %t{n}[%i] : {rows[n]}")
+    emit(f"scf.yield {commas([*(f'%put{n}' for n in numbers), *new])} : {types}\n}}\nscf.forall.in_parallel {{")
+    for n in numbers:
+        emit(f"tensor.parallel_insert_slice %l#{n} into %out{n}{place} : {rows[n]} into {results[n]}")
+    emit(f'}}\n}}\n"devscope.return"({commas(f"%r#{n}" for n in numbers)}) : ({commas(results)}) -> ()')
+    return "\n".join(lines)
