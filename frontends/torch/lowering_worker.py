@@ -56,6 +56,7 @@ def lower(module: Any) -> bytes | Refusal:
         if left := _left(module):
             return f"torch-mlir has no lowering for {left[0].removeprefix('torch.')}", "", []
         drop_wrong_assertions(module, ir.WalkResult.ADVANCE)
+        _convert_by_words(module)
         _check_limits(module)
         for op in module.body.operations:
             for name in [str(name) for name in op.operation.attributes if str(name).startswith("torch.")]:
@@ -90,6 +91,26 @@ def _check_limits(module: Any) -> None:
                     holds = _made("arith.cmpi", [size, _number(bound)], ir.IntegerType.get_signless(1), way)
                     text = f"the program was traced for {least} to {most} in dimension {dim} of argument {number}"
                     ir.Operation.create("cf.assert", operands=[holds], attributes={"msg": ir.StringAttr.get(text)})
+
+
+def _convert_by_words(module: Any) -> None:
+    """Floats become integers of fewer than 32 bits as eager's do: by i32, whose low bits they keep.
+
+    torch-mlir converts to signed integers at once, unsigned ones, too, and LLVM assumes that results are in range.
+    """
+    found: list[Any] = []
+
+    def look(op: Any) -> Any:
+        if op.name == "arith.fptosi" and ir.IntegerType(op.results[0].type).width < 32:
+            found.append(op)
+        return ir.WalkResult.ADVANCE
+
+    module.operation.walk(look)
+    for op in found:
+        with op.location, ir.InsertionPoint(op):
+            word = _made("arith.fptosi", [op.operands[0]], ir.IntegerType.get_signless(32))
+            op.results[0].replace_all_uses_with(_made("arith.trunci", [word], op.results[0].type))
+        op.erase()
 
 
 def _number(value: int) -> Any:

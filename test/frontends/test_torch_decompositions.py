@@ -72,6 +72,15 @@ def _conditions(x: Any) -> Any:
     return ~good, good & (x < 2), good.all(1), good.any(0), good.sum(), torch.where(good, x, -x), good.flip(1)
 
 
+def _narrow(x: Any) -> Any:
+    scaled = x.repeat(1, 8) * 255
+    sixteen = scaled.nan_to_num().bfloat16()
+    return (
+        *(scaled.nan_to_num().clamp(0, 255).to(torch.uint8), scaled.nan_to_num().clamp(-128, 127).to(torch.int8)),
+        *(sixteen.clamp(0, 255).to(torch.uint8), scaled.nan_to_num().double().clamp(0, 200).to(torch.uint8)),
+    )
+
+
 def _paddings(x: Any) -> Any:
     return F.pad(x, (-1, 2, 1, -2), value=2.0), F.pad(x, (-1, -1)), F.pad(x, (0, 1, -2, 0))
 
@@ -276,6 +285,7 @@ def _of_data(x: Any) -> Any:
         ),
         (_powers, (torch.cat([_SPECIAL, -0.0 * _SPECIAL.abs()]),)),
         (_conditions, (_random(7, 65),)),
+        (_narrow, (_SPECIAL,)),
         (_pools, (_random(2, 3, 9, 8),)),
         (_pools, (torch.where(_random(2, 3, 9, 8) > 1.5, torch.nan, _random(2, 3, 9, 8).round()),)),
         (_matrices, (_random(2, 4, 4), _random(2, 4, 3))),
@@ -306,6 +316,7 @@ def _of_data(x: Any) -> Any:
         "bags",
         "powers",
         "conditions",
+        "bytes of floats",
         "pools",
         "pools of NaN and equals",
         "matrices",
