@@ -248,11 +248,11 @@ static void test_waits(void) {
   assert(last.waited == 1 && second.waited == 1);
 }
 
+/* The first wait of the process: a second thread beside a first one would wait for the same events. */
 static void test_no_thread_to_wait(void) {
   Event event = {.over = true};
   int32_t status;
   refusing = true;
-  waiter.process = 0; /* as after a fork */
   assert(wait_apart(&event, never, &status) == WAIT_REFUSED && !event.dropped);
   refusing = false;
   assert(wait_apart(&event, never, &status) == WAIT_DONE && event.dropped == 1);
@@ -404,8 +404,8 @@ int main(int argument_count, char **arguments) {
   test_long_tasks();
   test_signals();
   test_no_threads();
-  test_waits();
   test_no_thread_to_wait();
+  test_waits();
   test_quiet();
   if (argument_count > 1) /* sanitizers do not follow forks of threads */
     test_forks();
