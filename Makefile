@@ -46,7 +46,7 @@ pytest: $(VENV)/.dev
 # Random programs of JAX, PROGRAMS of each family, on the host and on a device: docs/conformance/stablehlo.md
 stablehlo: $(VENV)/.dev
 	@$(BIN)/python test/stablehlo/generate.py build/stablehlo $(or $(PROGRAMS),60)
-	@for target in cpu:0 opencl:0; do $(BIN)/python test/stablehlo/run.py build/stablehlo $$target; done
+	@for target in cpu:0 opencl:0 mixed; do $(BIN)/python test/stablehlo/run.py build/stablehlo $$target; done
 	@$(BIN)/python test/stablehlo/run.py build/stablehlo table
 
 # All tests of single operators of the package onnx, magika and networks: docs/conformance/onnx.md, onnx_networks.md

@@ -1,15 +1,18 @@
 """Runs programs of `generate.py` on a target: ``run.py FOLDER TARGET [FAMILY...]``; prints what is not right.
 
-Counts are kept in the folder. ``run.py FOLDER table`` prints those of all targets as a table of Markdown.
+TARGET is a device, or ``mixed``: what computes is on ``opencl:0`` and on ``cpu:0`` in turn. Counts are kept in the
+folder. ``run.py FOLDER table`` prints those of all targets as a table of Markdown.
 """
 
 from __future__ import annotations
 
 import collections
+import itertools
 import json
 import os
 import sys
 import traceback
+import warnings
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +26,7 @@ import devscope.lowering.stablehlo.convert
 import devscope.lowering.stages
 import devscope.pipeline
 import devscope.runtime.instance  # once, not in every child
+from devscope.errors import DevscopeWarning
 
 
 def dtype_of(name: str) -> Any:
@@ -72,10 +76,18 @@ def differs(got: Any, want: Any) -> str:
     return "" if ok.all() else f"{np.sum(~ok)} of {want.size} differ: {g[~ok][:3]} {w[~ok][:3]}"
 
 
+def placed(path: Path, target: str) -> dict[str, Any]:
+    """Where the operations of a program go. Of those that alternate, every other program has the first on the host."""
+    if target != "mixed":
+        return {"default": target}
+    turn = itertools.count(int(path.stem))
+    return {"place": [devscope.Rule("opencl:0", when=lambda _: next(turn) % 2 == 0)], "default": "cpu:0"}
+
+
 def one(path: Path, target: str) -> str:
     args, wants = read(path.with_suffix(".npz"))
     try:
-        program = devscope.compile(path.with_suffix(".mlir").read_text(), default=target, cache=False)
+        program = devscope.compile(path.with_suffix(".mlir").read_text(), **placed(path, target), cache=False)
     except Exception as error:
         if not isinstance(error, devscope.DevscopeError):
             frame = traceback.extract_tb(error.__traceback__)[-1]
@@ -141,6 +153,7 @@ def shown(counts: dict[str, int]) -> str:
 
 def main() -> None:
     folder, target, *names = sys.argv[1:]
+    warnings.simplefilter("ignore", DevscopeWarning)  # of programs of one operation, which is on the host
     if target == "table":
         print(table(folder))
         return
