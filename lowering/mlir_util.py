@@ -1,5 +1,6 @@
 """Small helpers over the MLIR Python bindings that several lowering steps share."""
 
+from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import islice
 from math import prod
@@ -29,6 +30,18 @@ def types(ops: Iterable[Any]) -> Iterator[tuple[Any, Any]]:
             if value.type not in known:
                 known.add(value.type)
                 yield value.type, op
+
+
+def ops_behind(op: Any) -> Iterator[Any]:
+    """The operations behind ``op`` in its block, in order.
+
+    The bindings have no next operation. An element of ``block.operations`` is found without objects for those
+    before it, and MLIR numbers the operations of a block: large blocks are not gone through for each of theirs.
+    """
+    ops = op.block.operations
+    first = bisect_left(ops, True, key=lambda other: not other.operation.is_before_in_block(op)) + 1
+    for number in range(first, len(ops)):
+        yield ops[number].operation
 
 
 def by_block(ops: Iterable[Any]) -> list[list[Any]]:

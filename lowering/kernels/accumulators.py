@@ -10,15 +10,15 @@ def filled_before(op: Any, buffer: Any) -> tuple[Any, str] | None:
     """The operation that fills ``buffer``, a new one, right before ``op`` adds to it, and the constant's text."""
     if isinstance(buffer.owner, ir.Block) or buffer.owner.operation.name != "memref.alloc":
         return None
-    users = {_inside(use.owner.operation, op.block) for use in buffer.uses}
     earlier: Any = None
-    for other in op.block.operations:
-        if other.operation == op:
-            break
-        if other.operation in users:
-            earlier = other.operation
-            if facts(earlier.name).view_of is not None:
-                return None
+    for use in buffer.uses:
+        user = _inside(use.owner.operation, op.block)
+        if user is None or not user.is_before_in_block(op):
+            continue
+        if facts(user.name).view_of is not None:
+            return None
+        if earlier is None or earlier.is_before_in_block(user):
+            earlier = user
     if earlier is None or earlier.name != "linalg.fill" or isinstance(earlier.operands[0].owner, ir.Block):
         return None
     constant = earlier.operands[0].owner.operation

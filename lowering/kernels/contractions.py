@@ -134,9 +134,7 @@ def _wide_sums(op: Any, found: Contraction) -> Operand:
     build = mlir_util.Builder(op)
     sums = build.alloc(wide, build.dynamic_sizes(found.c.value))
     _convert(op, "arith.extf", found.c.value, sums, rank)
-    behind = mlir_util.children(op.parent)  # of a block that ends with something else than ``op``
-    following = behind[behind.index(op) + 1]
-    _convert(following, "arith.truncf", sums, found.c.value, rank)
+    _convert(next(mlir_util.ops_behind(op)), "arith.truncf", sums, found.c.value, rank)
     return Operand(sums, found.c.axes)
 
 

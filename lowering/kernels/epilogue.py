@@ -1,6 +1,6 @@
 """What is done with each element of a kernel's result before it is stored: an elementwise operation behind it."""
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Sequence
 from typing import Any, NamedTuple
 
 from devscope.dialects.op_facts import facts
@@ -122,8 +122,7 @@ def _takes_place(buffer: Any, result: Any, follower: Any) -> bool:
     made, other = result.owner.operation, buffer.owner.operation
     if str(made.attributes) != str(other.attributes) or made.block != follower.block:
         return False
-    order = {each.operation: number for number, each in enumerate(follower.block.operations)}
-    uses = _uses_behind(result, follower, order)
+    uses = _uses_behind(result, follower)
     if uses is None:
         return False
     for user, number in uses:
@@ -131,7 +130,7 @@ def _takes_place(buffer: Any, result: Any, follower: Any) -> bool:
     return True
 
 
-def _uses_behind(value: Any, follower: Any, order: Mapping[Any, int]) -> list[tuple[Any, int]] | None:
+def _uses_behind(value: Any, follower: Any) -> list[tuple[Any, int]] | None:
     """Users and numbers of operands; None if one uses a view from before, or ends the life of ``value``."""
     found: list[tuple[Any, int]] = []
     views: list[Any] = []
@@ -140,13 +139,13 @@ def _uses_behind(value: Any, follower: Any, order: Mapping[Any, int]) -> list[tu
         place = user
         while place.block != follower.block:
             place = place.parent
-        if order[place] > order[follower]:
+        if follower.is_before_in_block(place):
             if facts(user.name).frees or user.name == "bufferization.dealloc":
                 return None
             found.append((user, use.operand_number))
         elif user != follower and facts(user.name).view_of is not None:
             views.extend(user.results)
-    return None if any(_uses_behind(view, follower, order) != [] for view in views) else found
+    return None if any(_uses_behind(view, follower) != [] for view in views) else found
 
 
 def _without_ones(op: Any) -> list[list[int]] | None:
@@ -178,14 +177,11 @@ def _with_ones(before: Any, result: Any, buffer: Any, groups: Sequence[Sequence[
 def _next_user(op: Any, buffer: Any) -> Any | None:
     """The operation that uses ``buffer`` next, if it is in the same block and nothing between changes memory."""
     users = [use.owner.operation for use in buffer.uses]
-    behind = False
-    for each in op.block.operations:
-        other = each.operation
-        if behind and other in users:
+    for other in mlir_util.ops_behind(op):
+        if other in users:
             return other
-        if behind and not _is_quiet(other):
+        if not _is_quiet(other):
             return None
-        behind |= other == op
     return None
 
 

@@ -6,6 +6,7 @@ a part of what is filled. Kernels read the source of the copy instead, and know 
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from itertools import pairwise, takewhile
 from typing import Any
 
 from devscope.dialects.op_facts import facts
@@ -178,15 +179,7 @@ def _parts(op: Any, buffer: Any, view: Any) -> tuple[str, Any, Any] | None:
 
 
 def _in_order(*ops: Any) -> bool:
-    wanted = iter(ops)
-    next_one = next(wanted)
-    for each in ops[0].block.operations:
-        if each.operation == next_one:
-            found = next(wanted, None)
-            if found is None:
-                return True
-            next_one = found
-    return False
+    return all(one.is_before_in_block(other) for one, other in pairwise(ops))
 
 
 def _filled_with(op: Any, buffer: Any) -> str | None:
@@ -207,15 +200,8 @@ def _filled_with(op: Any, buffer: Any) -> str | None:
 def _is_unchanged(copy: Any, op: Any) -> bool:
     """Whether the source of ``copy`` has the same elements at ``op``, which comes later in the block."""
     source = buffer_of(copy.operands[0])
-    behind = False
-    for each in copy.block.operations:
-        other = each.operation
-        if other == op:
-            return True
-        if behind and not _leaves_alone(other, source):
-            return False
-        behind |= other == copy
-    return False
+    between = takewhile(lambda other: other != op, mlir_util.ops_behind(copy))
+    return all(_leaves_alone(other, source) for other in between)
 
 
 def _leaves_alone(op: Any, buffer: Any) -> bool:

@@ -75,7 +75,7 @@ def _widen(op: Any, combiner: Any) -> None:
     lines.append(_converted("extf", "%0", type_, narrow, "%wide", buffer, wide, type_.rank))
     made = mlir_util.insert(op, "\n".join(lines), [result])
     sums = next(one for one in made if one.name == "memref.alloc").results[0]
-    following = _next(op)
+    following = next(mlir_util.ops_behind(op))
     mlir_util.insert(
         following, _converted("truncf", "%0", buffer, wide, "%1", type_, narrow, type_.rank), [sums, result]
     )
@@ -93,11 +93,6 @@ def _widen(op: Any, combiner: Any) -> None:
     mlir_util.replace_op(combiner, [build.value(combiner.name, [old, more], f32)])
     if product is not None:
         product.erase()
-
-
-def _next(op: Any) -> Any:
-    operations = list(op.block.operations)
-    return operations[[one.operation for one in operations].index(op) + 1].operation
 
 
 def _converted(how: str, source: str, of: Any, narrow: str, target: str, to: Any, wide: str, rank: int) -> str:
