@@ -13,10 +13,10 @@ _BITS = {"f16": "i16", "bf16": "i16"}
 """What is moved in the place of types that few processors have vectors of."""
 
 
-def move_tile(element: str, bytes_: int, streams: bool, whole_lines: bool = False) -> str:
+def move_tile(element: str, bytes_: int, streams: bool = False, whole_lines: bool = False) -> str:
     """From ``%source`` at ``%in``, rows ``%source_i`` apart, to ``%target`` at ``%out``, rows ``%target_j`` apart.
 
-    ``streams``: lines that are written go to memory past the caches if ``%stream`` is true.
+    ``streams``: what is written are lines of memory, which go there past the caches.
 
     Columns are moved in groups, of as many as elements fit into a lane of a register: of rows that are so many
     apart, the pieces are side by side in one vector. They are loaded so, or, with ``whole_lines``, lines of all
@@ -50,31 +50,28 @@ def move_tile(element: str, bytes_: int, streams: bool, whole_lines: bool = Fals
                     pair = f"{rows[row]}, {rows[row + piece // 2]}"
                     lines.append(f"{mixed[-1]} = vector.shuffle {pair} {order} : {of[2]}, {of[2]}")
             rows, step = mixed, 2 * step
-        ways = {"scf.if %stream {": " {alignment = 64 : i64, nontemporal = true}", "} else {": ""}
-        for begin, hints in (ways if streams else {"": ""}).items():
-            lines.append(begin)
-            for row, turned in enumerate(rows, group * piece):
-                vector = turned
-                to = f"%target[{f'%out{row}' if row else '%out'}]"
-                kept = f"vector<{tile}x{element}>"
-                if kept != of[2]:
-                    lines.append(f"%line{row} = vector.bitcast {vector} : {of[2]} to {kept}")
-                    vector = f"%line{row}"
-                lines.append(f"vector.store {vector}, {to}{hints} : memref<?x{element}>, {kept}")
-        lines.append("}" if streams else "")
+        for row, turned in enumerate(rows, group * piece):
+            vector = turned
+            to = f"%target[{f'%out{row}' if row else '%out'}]"
+            kept = f"vector<{tile}x{element}>"
+            if kept != of[2]:
+                lines.append(f"%line{row} = vector.bitcast {vector} : {of[2]} to {kept}")
+                vector = f"%line{row}"
+            hints = " {alignment = 64 : i64, nontemporal = true}" if streams else ""
+            lines.append(f"vector.store {vector}, {to}{hints} : memref<?x{element}>, {kept}")
     return "\n".join(lines)
 
 
 def fetch_tile(element: str, tile: int) -> str:
-    """If ``%streams``, ask for lines of ``tile`` rows of ``%source`` from ``%fetched`` on, ``%source_i`` apart."""
-    lines = ["scf.if %streams {"]
+    """Ask for lines of ``tile`` rows of ``%source`` from ``%fetched`` on, ``%source_i`` apart."""
+    lines: list[str] = []
     for row in range(tile):
         place = f"%fetched{row}" if row else "%fetched"
         if row:
             before = f"%fetched{row - 1}" if row > 1 else "%fetched"
             lines.append(f"{place} = arith.addi {before}, %source_i : index")
         lines.append(f"memref.prefetch %source[{place}], read, locality<3>, data : memref<?x{element}>")
-    return "\n".join([*lines, "}"])
+    return "\n".join(lines)
 
 
 def _load_pieces(element: str, piece: int, group: int) -> list[str]:

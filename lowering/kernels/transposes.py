@@ -78,18 +78,17 @@ def _replace(nest: Nest, element: str, row: Row, library: KernelLibrary) -> None
     bytes_ = mlir_util.element_bytes(ir.MemRefType(nest.results[0].value.type).element_type)
     tile, streams = LINE // bytes_, numbers["stream"] < NEVER
     rows = {name.upper(): -(-numbers[name] // tile) * tile for name in ("rows", "streamed_rows", "columns")}
-    ahead = numbers.get("ahead", 0)
+    whole = tile <= numbers["whole_lines"]
     values = {
         "TYPE": element,
         "BYTES": bytes_,
         "TILE": tile,
         **rows,
         "PAGED_ROWS": numbers.get("paged_lines", 0) * tile or rows["STREAMED_ROWS"],
-        "AHEAD": ahead * tile,
         "GRAIN": numbers["grain"],
-        "STREAMS": f"%streams = arith.{'andi %is_even, %large : i1' if streams else 'constant false'}",
-        "FETCH": fetch_tile(element, tile) if streams and ahead else "",
-        "MOVE": move_tile(element, bytes_, streams=streams, whole_lines=tile <= numbers["whole_lines"]),
+        "MAY_STREAM": f"%may_stream = arith.{'andi %is_even, %large : i1' if streams else 'constant false'}",
+        "MOVE_LINES": _move_lines(element, bytes_, whole, numbers.get("ahead", 0) * tile) if streams else "",
+        "MOVE": move_tile(element, bytes_, whole_lines=whole),
     }
     symbol = library.symbol("transpose", values)
     flat = f"memref<?x{element}>"
@@ -103,6 +102,31 @@ def _replace(nest: Nest, element: str, row: Row, library: KernelLibrary) -> None
     (called,) = (inner for each in made for inner in mlir_util.walk(each) if inner.name == "func.call")
     mark_written(called, [_TARGET])
     op.erase()
+
+
+def _move_lines(element: str, bytes_: int, whole_lines: bool, ahead: int) -> str:
+    """The loop over tiles whose lines go past the caches; what is ``ahead`` elements behind is fetched.
+
+    It is apart from that over other tiles: where both kinds are branches of one loop, Intel's OpenCL driver makes
+    one store of two.
+    """
+    fetch = f"""
+        %ahead = arith.constant {ahead} : index
+        %next_j = arith.addi %jj, %ahead : index
+        %fetched_j = arith.minui %next_j, %last_j : index
+        %from_fetched = arith.addi %from, %fetched_j : index
+        %fetched = arith.addi %from_fetched, %from_row : index
+        {fetch_tile(element, LINE // bytes_)}"""
+    return f"""
+        scf.if %streams {{
+          scf.for %ii = %line_begin to %line_end step %tile {{
+            %from_row = arith.muli %ii, %source_i : index
+            %in = arith.addi %from_j, %from_row : index
+            %out = arith.addi %to_j, %ii : index
+            {move_tile(element, bytes_, streams=True, whole_lines=whole_lines)}
+            {fetch if ahead else ""}
+          }}
+        }}"""
 
 
 _TARGET = 4

@@ -321,7 +321,8 @@ class _Apart:
         value, buffer, *at = list(op.operands)
         for (begin, size), piece in zip(self._parts(value.type), self._of(value), strict=True):
             name = "vector.store" if size > 1 else "memref.store"
-            build.op(name, [piece, buffer, *_behind(build, at, begin)])
+            bytes_ = size * mlir_util.element_bytes(ir.VectorType(value.type).element_type)
+            build.op(name, [piece, buffer, *_behind(build, at, begin)], attributes=_hints(op, bytes_))
         return []
 
     def read(self, build: Builder, op: Any) -> list[Any]:
@@ -490,6 +491,15 @@ def _one(element: Any) -> Any:
 
 def _as_vector(build: Builder, piece: Any) -> Any:
     return piece if _is_vector(piece) else build.value("vector.broadcast", [piece], _one(piece.type))
+
+
+def _hints(op: Any, bytes_: int) -> dict[str, Any]:
+    """The attributes of a store, for one of its pieces, of ``bytes_``, all of them powers of two."""
+    hints = dict(op.attributes.items())
+    if "alignment" in hints:
+        known = ir.IntegerAttr(hints["alignment"])
+        hints["alignment"] = ir.IntegerAttr.get(known.type, min(known.value, bytes_))
+    return hints
 
 
 def _axis(op: Any) -> int:

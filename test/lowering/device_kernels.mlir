@@ -20,3 +20,12 @@ func.func @main(%a: tensor<64x96xf32>, %b: tensor<96x512xf32>, %c: tensor<64x512
   %t = linalg.matmul ins(%a, %b : tensor<64x96xf32>, tensor<96x512xf32>) outs(%c : tensor<64x512xf32>) -> tensor<64x512xf32>
   func.return %t : tensor<64x512xf32>
 }
+
+// Lines of a large transpose go past the caches, in pieces that SPIR-V has.
+// KERNEL: gpu.func @devscope_{{.*}}_transpose_{{.*}}_kernel
+// KERNEL: memref.extract_aligned_pointer_as_index
+// KERNEL-COUNT-64: vector.store {{.*}} {alignment = 32 : i64, nontemporal = true} : memref<?xf16, {{.*}}>, vector<16xf16>
+func.func @turned(%x: tensor<4096x4096xf16>, %e: tensor<4096x4096xf16>) -> tensor<4096x4096xf16> {
+  %t = linalg.transpose ins(%x : tensor<4096x4096xf16>) outs(%e : tensor<4096x4096xf16>) permutation = [1, 0]
+  func.return %t : tensor<4096x4096xf16>
+}

@@ -18,33 +18,20 @@ func.func private @${NAME}(
   %streamed_rows = arith.constant ${STREAMED_ROWS} : index
   %paged_rows = arith.constant ${PAGED_ROWS} : index
   %page = arith.constant 4096 : index
-  %ahead = arith.constant ${AHEAD} : index
   %many_rows = arith.constant ${ROWS} : index
   %columns = arith.constant ${COLUMNS} : index
   %grain = arith.constant ${GRAIN} : index
 
-  // How many elements are in front of the first line, where lines begin at the same element of all rows.
-  %base = memref.extract_aligned_pointer_as_index %target : memref<?x${TYPE}> -> index
-  %offset_bytes = arith.muli %target_offset, %bytes : index
-  %address = arith.addi %base, %offset_bytes : index
-  %past = arith.remui %address, %line : index
-  %left = arith.subi %line, %past : index
-  %missing = arith.remui %left, %line : index
   %strides = arith.ori %target_b, %target_j : index
   %stride_bytes = arith.muli %strides, %bytes : index
   %odd_stride = arith.remui %stride_bytes, %line : index
-  %odd_element = arith.remui %missing, %bytes : index
-  %odd = arith.ori %odd_stride, %odd_element : index
-  %is_even = arith.cmpi eq, %odd, %zero : index
-  ${STREAMS}
-  %missing_elements = arith.divui %missing, %bytes : index
-  %shift = arith.select %streams, %missing_elements, %zero : index
-  %is_shifted = arith.cmpi ne, %shift, %zero : index
+  %is_even = arith.cmpi eq, %odd_stride, %zero : index
+  ${MAY_STREAM}
   %distance_bytes = arith.muli %target_j, %bytes : index
   %odd_distance = arith.remui %distance_bytes, %page : index
   %is_paged = arith.cmpi eq, %odd_distance, %zero : index
   %few_rows = arith.select %is_paged, %paged_rows, %streamed_rows : index
-  %rows = arith.select %streams, %few_rows, %many_rows : index
+  %rows = arith.select %may_stream, %few_rows, %many_rows : index
 
   %strips = arith.ceildivui %M, %rows : index
   %parts = arith.ceildivui %N, %columns : index
@@ -65,6 +52,19 @@ func.func private @${NAME}(
   %last_j = arith.subi %N, %tile : index
 
   scf.parallel (%task) = (%zero) to (%tasks) step (%one) {
+    // How many elements are in front of the first line. Addresses on devices are known there only.
+    %base = memref.extract_aligned_pointer_as_index %target : memref<?x${TYPE}> -> index
+    %offset_bytes = arith.muli %target_offset, %bytes : index
+    %address = arith.addi %base, %offset_bytes : index
+    %past = arith.remui %address, %line : index
+    %left = arith.subi %line, %past : index
+    %missing = arith.remui %left, %line : index
+    %odd_element = arith.remui %missing, %bytes : index
+    %is_element = arith.cmpi eq, %odd_element, %zero : index
+    %streams = arith.andi %may_stream, %is_element : i1
+    %missing_elements = arith.divui %missing, %bytes : index
+    %shift = arith.select %streams, %missing_elements, %zero : index
+    %is_shifted = arith.cmpi ne, %shift, %zero : index
     %first_unit = arith.muli %task, %at_once : index
     %behind_unit = arith.addi %first_unit, %at_once : index
     %last_unit = arith.minui %behind_unit, %units : index
@@ -98,35 +98,39 @@ func.func private @${NAME}(
           }
         }
       } else {
-        // The rows in front of the first line are a tile of their own.
+        // Tiles of whole lines, and the others: the one in front of the first line and the one at the end, or all.
+        %line_begin = arith.addi %i0, %shift : index
+        %line_behind = arith.addi %i1, %shift : index
+        %line_most = arith.minui %line_behind, %M : index
+        %line_rows = arith.subi %line_most, %line_begin : index
+        %line_count = arith.maxsi %line_rows, %zero : index
+        %line_odd = arith.remui %line_count, %tile : index
+        %line_even = arith.subi %line_count, %line_odd : index
+        %line_end = arith.addi %line_begin, %line_even : index
         %is_first = arith.cmpi eq, %i0, %zero : index
         %has_front = arith.andi %is_first, %is_shifted : i1
+        %has_rest = arith.cmpi ne, %line_odd, %zero : index
         %front = arith.select %has_front, %tile, %zero : index
+        %rest = arith.select %has_rest, %tile, %zero : index
+        %both = arith.addi %front, %rest : index
         %count = arith.subi %i1, %i0 : index
-        %all = arith.addi %count, %front : index
+        %others = arith.select %streams, %both, %count : index
+        %others_at = arith.select %streams, %last_i, %i0 : index
         scf.for %j = %j0 to %j1 step %tile {
           %jj = arith.minui %j, %last_j : index
           %from_j = arith.addi %from, %jj : index
-          %next_j = arith.addi %jj, %ahead : index
-          %fetched_j = arith.minui %next_j, %last_j : index
-          %from_fetched = arith.addi %from, %fetched_j : index
           %to_row = arith.muli %jj, %target_j : index
           %to_j = arith.addi %to, %to_row : index
-          scf.for %i = %zero to %all step %tile {
-            %i_in = arith.addi %i0, %i : index
-            %i_shifted = arith.addi %i_in, %shift : index
-            %i_front = arith.subi %i_shifted, %front : index
-            %i_at_least = arith.maxsi %i_front, %zero : index
-            %ii = arith.minsi %i_at_least, %last_i : index
+          ${MOVE_LINES}
+          scf.for %i = %zero to %others step %tile {
+            %is_zero = arith.cmpi eq, %i, %zero : index
+            %is_front = arith.andi %has_front, %is_zero : i1
+            %i_behind_at = arith.addi %others_at, %i : index
+            %i_at = arith.minui %i_behind_at, %last_i : index
+            %ii = arith.select %is_front, %zero, %i_at : index
             %from_row = arith.muli %ii, %source_i : index
             %in = arith.addi %from_j, %from_row : index
             %out = arith.addi %to_j, %ii : index
-            %out_odd = arith.subi %ii, %shift : index
-            %out_rest = arith.remsi %out_odd, %tile : index
-            %is_line = arith.cmpi eq, %out_rest, %zero : index
-            %stream = arith.andi %streams, %is_line : i1
-            %fetched = arith.addi %from_fetched, %from_row : index
-            ${FETCH}
             ${MOVE}
           }
         }
