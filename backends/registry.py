@@ -7,13 +7,13 @@ A package offers one as an entry point of the group ``devscope.backends``, whose
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from xdsl.passes import ModulePass
 
-from devscope.analysis.patterns.language import Constant, Either, Pattern, Wildcard
+from devscope.analysis.patterns.language import Constant, Either, Op, Pattern, Wildcard
 from devscope.analysis.symbols import Symbols, is_public
 from devscope.backends.backend import Backend, Options, Phase, Selected
 from devscope.dialects.target import (
@@ -187,6 +187,29 @@ def _check_pattern(backend: str, name: str, pattern: Any) -> None:
             f"backend '{backend}': pattern '{name}' cannot match: it takes no operation",
             notes=["a wildcard and a constant are what operations take"],
         )
+
+
+def check_operations(backends: Iterable[Selected], exists: Callable[[str], bool]) -> None:
+    """Raises OptionError for a pattern that cannot match since none of the operations that it names ``exists``.
+
+    One name of several that exists is enough: patterns may be written for several versions of a dialect.
+    """
+
+    def missing(pattern: Pattern) -> str | None:
+        if isinstance(pattern, Either):
+            found = [missing(one) for one in pattern.alternatives]
+            return found[0] if None not in found else None
+        if isinstance(pattern, Op) and not any("*" in name or exists(name) for name in pattern.names):
+            return pattern.text()
+        return next(filter(None, map(missing, pattern.parts())), None)
+
+    for selected in backends:
+        for name, pattern, _ in selected.backend.patterns:
+            if (operation := missing(pattern)) is not None:
+                raise OptionError(
+                    f"backend '{selected.name}': pattern '{name}' cannot match: there is no operation {operation}",
+                    notes=["names are DIALECT.NAME as MLIR writes them"],
+                )
 
 
 @cache

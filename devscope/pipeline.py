@@ -133,7 +133,7 @@ def plan_source(
     placed += _place(module, parsed, options)
     partition = None
     if backends or options.partition == "search":
-        partition = _partition(module, backends, options)
+        partition = _partition(session, module, backends, options)
     if _has_claimed(module):
         from devscope.lowering.claimed.functions import place
 
@@ -384,14 +384,17 @@ def _falls_back(error: BackendError, options: CompileOptions, without: dict[str,
     return True
 
 
-def _partition(module: ModuleOp, backends: Sequence[Selected], options: CompileOptions) -> Partition:
+def _partition(
+    session: Session, module: ModuleOp, backends: Sequence[Selected], options: CompileOptions
+) -> Partition:
     """Make what backends claim functions of theirs, before anything is planned."""
     from devscope.backends.backend import Phase
-    from devscope.backends.registry import run_passes_of
+    from devscope.backends.registry import check_operations, run_passes_of
     from devscope.passes.device_partition import partition_module
 
     for one in backends:
         run_passes_of(one.backend, Phase.BEFORE_PARTITIONING, module)
+    check_operations(backends, session.may_have)
     found = partition_module(module, backends, _partition_options(module, backends, options))
     for one in backends:
         run_passes_of(one.backend, Phase.AFTER_PARTITIONING_0, module)

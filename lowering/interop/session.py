@@ -3,7 +3,7 @@
 from typing import Any
 
 from xdsl.context import Context
-from xdsl.dialects.builtin import ModuleOp
+from xdsl.dialects.builtin import ModuleOp, UnregisteredOp
 
 from devscope.dialects.context import make_context
 from devscope.errors import LoweringError, OptionError
@@ -90,6 +90,19 @@ class Session:
             op.verify()
         except ir.MLIRError as error:
             raise translate(error, LoweringError, f"a pass of {pipeline} failed") from None
+
+    def may_have(self, operation: str) -> bool:
+        """Whether a module may have operations of this name, which may be of a dialect that nobody here knows."""
+        if self.context.is_registered_operation(operation):
+            return True
+        known = self.xdsl_context.get_optional_op(operation)
+        if known is not None and not issubclass(known, UnregisteredOp):
+            return True
+        try:
+            self.context.dialects[operation.partition(".")[0]]
+        except (IndexError, KeyError):
+            return True
+        return False
 
     def _check_owner(self, module: Any) -> None:
         # MLIR itself would not notice, and crash.

@@ -17,9 +17,10 @@ from xdsl.passes import ModulePass
 import devscope
 from devscope.backends import Backend, PythonCall, Row, registry
 from devscope.cli.main import main
+from devscope.dialects import target as targets
 from devscope.dialects.target import OptionSpec
 from devscope.errors import DeviceNotFoundError, LoweringError, OptionError
-from devscope.patterns import constant, op, wildcard
+from devscope.patterns import Pattern, constant, op, wildcard
 from devscope.runtime.drivers import cuda
 from devscope.runtime.plugins import LibraryRuntime, Runtime, register_runtime
 
@@ -73,6 +74,30 @@ def failing(*_: object) -> None:
 def test_refused(backend: type[Backend], said: str) -> None:
     with pytest.raises(OptionError, match=re.escape(said)):
         devscope.register_backend(backend)
+
+
+@pytest.mark.parametrize(
+    ("pattern", "missing"),
+    [
+        (op("linalg.nothing"), "linalg.nothing"),
+        (op("linalg.matmul", op("arith.nothing")), "arith.nothing"),
+        (op(["linalg.nothing", "linalg.exp"]), None),
+        (op("linalg.nothing").optional(lambda x: op("linalg.matmul", x)), "linalg.nothing"),
+        (op("linalg.nothing") | op("other.operation"), None),
+    ],
+)
+def test_operations_that_do_not_exist(pattern: Pattern, missing: str | None) -> None:
+    """Dialects may have other names in other versions; of those that nobody knows, any operation may exist."""
+    devscope.register_backend(make(patterns=(Row("a", pattern),)))
+    try:
+        if missing is None:
+            devscope.compile(toy.MATMUL, backends=["made_up"], cache=False)
+            return
+        with pytest.raises(OptionError, match=f"pattern 'a' cannot match: there is no operation '{missing}'"):
+            devscope.compile(toy.MATMUL, backends=["made_up"], cache=False)
+    finally:
+        registry._registered.pop("made_up")
+        targets._KINDS.pop("made_up")
 
 
 def test_the_same_twice() -> None:
