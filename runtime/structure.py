@@ -2,8 +2,8 @@
 
 A tree is ``"*"`` for an array, null for None, ``{"tuple": [tree, ...]}``, ``{"list": [...]}``,
 ``{"dict": [[key, tree], ...]}`` or ``{"namedtuple": [name, [field, ...], [tree, ...]]}``.
-``{"constant": [value]}`` is a number or a text that the program was compiled for. The arrays of a tree, in this
-order, are what the entry takes or gives.
+``{"constant": [value]}`` is a number or a text that the program was compiled for, ``{"enum": [class, member]}`` a
+member of an enumeration. The arrays of a tree, in this order, are what the entry takes or gives.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from __future__ import annotations
 import collections
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from enum import Enum
 from functools import cache
 from typing import Any
 
@@ -114,12 +115,18 @@ def check_tree(tree: Tree) -> None:
         children = parts[2]
     elif kind in ("tuple", "list"):
         children = parts
-    elif kind == "constant" and len(parts) == 1 and isinstance(parts[0], _KEYS):
+    elif _is_constant(kind, parts):
         children = []
     else:
         raise ValueError(f"a structure has a wrong part of kind {kind!r}")
     for child in children:
         check_tree(child)
+
+
+def _is_constant(kind: str, parts: list[Any]) -> bool:
+    if kind == "enum":
+        return len(parts) == 2 and all(isinstance(part, str) for part in parts)
+    return kind == "constant" and len(parts) == 1 and isinstance(parts[0], _KEYS)
 
 
 def _node(tree: Any) -> tuple[str, Any]:
@@ -155,7 +162,7 @@ def leaf_paths(tree: Tree, path: str) -> Iterator[str]:
 
 def _children(tree: Tree) -> list[tuple[str, Tree]]:
     ((kind, parts),) = tree.items()
-    if kind == "constant":
+    if kind in ("constant", "enum"):
         return []
     if kind == "dict":
         return [(f"[{key!r}]", child) for key, child in parts]
@@ -190,8 +197,8 @@ def _flatten(tree: Tree, value: Any, path: str, found: list[Any]) -> None:
         return
     ((kind, parts),) = tree.items()
     values: list[Any]
-    if kind == "constant":
-        _require_constant(path, parts[0], value)
+    if kind in ("constant", "enum"):
+        _require_constant(path, kind, parts, value)
         return
     if kind == "dict":
         keys = [key for key, _ in parts]
@@ -215,13 +222,25 @@ def _flatten(tree: Tree, value: Any, path: str, found: list[Any]) -> None:
         _flatten(child, part, path + key, found)
 
 
-def _require_constant(path: str, wanted: Any, value: Any) -> None:
+def _require_constant(path: str, kind: str, wanted: list[Any], value: Any) -> None:
     number = value.item() if hasattr(value, "item") and not getattr(value, "ndim", 0) else value
-    if type(number) is not type(wanted) or number != wanted:
+    if kind == "enum":
+        is_same = isinstance(value, Enum) and member_of(value) == wanted
+    else:
+        is_same = type(number) is type(wanted[0]) and number == wanted[0]
+    if not is_same:
+        shown = ".".join(wanted) if kind == "enum" else repr(wanted[0])
         raise ArgumentError(
-            f"argument '{path}': the program was compiled for {wanted!r}, got {value!r}",
-            notes=["numbers and text are constants of a program: compile it for other ones"],
+            f"argument '{path}': the program was compiled for {shown}, got {value!r}",
+            notes=[
+                "numbers, text and members of enumerations are constants of a program: compile it for other ones"
+            ],
         )
+
+
+def member_of(value: Enum) -> list[str]:
+    """What a tree has of a member of an enumeration: its class and its name."""
+    return [type(value).__qualname__, value.name]
 
 
 def _mismatch(path: str, wanted: str, value: Any) -> ArgumentError:

@@ -21,6 +21,7 @@ from devscope.frontends.torch import (
     own_decompositions,
     placing_decompositions,
     sampling_decompositions,
+    scalar_decompositions,
 )
 
 _Table = dict[Any, Callable[..., Any]]
@@ -35,6 +36,7 @@ _OWN = tuple(
         placing_decompositions,
         sampling_decompositions,
         byte_decompositions,
+        scalar_decompositions,
     )
 )
 _PREFERRED = ("aten.fft_", "aten.stft", "aten.istft", "aten.linalg_norm", "aten.linalg_matrix_norm")

@@ -10,6 +10,7 @@ import importlib
 import os
 import re
 from collections.abc import Iterator
+from enum import Enum
 from typing import Any
 
 import torch
@@ -48,6 +49,9 @@ def import_graph(graph: Any, signature: Signature) -> bytes:
     graph = _with_outputs(graph, signature)
     for node in graph.find_nodes(op="call_function", target=torch.ops.aten._assert_tensor_metadata.default):
         graph.erase_node(node)  # it is of types, which the importer does not all know
+    for node in graph.find_nodes(op="placeholder"):
+        if isinstance(node.meta.get("val"), Enum):
+            graph.erase_node(node)
     choose_of_branches(graph)
     fold_empty_tensors(graph)
     flatten_joined_dimensions(graph)

@@ -117,6 +117,11 @@ def _cholesky(a: _Tensor, *, upper: bool = False) -> Any:
     return found.mT if upper else found
 
 
+@_of_reals(aten.cholesky.default)
+def _cholesky_by_its_old_name(a: _Tensor, upper: bool = False) -> Any:
+    return _cholesky(a, upper=upper)
+
+
 @_of_reals(aten.linalg_cholesky_ex.default)
 def _cholesky_ex(a: _Tensor, *, upper: bool = False, check_errors: bool = False) -> Any:
     return _cholesky(a, upper=upper), _no_errors(a)

@@ -10,11 +10,13 @@ from __future__ import annotations
 import collections
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from enum import Enum
 from typing import Any
 
 import torch
 from torch.export.graph_signature import (
     ConstantArgument,
+    CustomObjArgument,
     InputKind,
     OutputKind,
     SymBoolArgument,
@@ -26,7 +28,7 @@ from torch.export.graph_signature import (
 from devscope.errors import LoweringError
 from devscope.frontends.torch.weights import Weights
 from devscope.runtime.state import StateSpec
-from devscope.runtime.structure import LEAF, Structure, Tree, leaf_paths
+from devscope.runtime.structure import LEAF, Structure, Tree, leaf_paths, member_of
 
 ENTRY = "main"
 _VALUES = TensorArgument | SymIntArgument | SymFloatArgument | SymBoolArgument
@@ -155,6 +157,8 @@ def _stored(program: Any, spec: Any) -> torch.Tensor:
 def _leaf(arg: Any, what: str) -> Tree:
     if isinstance(arg, _VALUES):
         return LEAF
+    if isinstance(arg, CustomObjArgument) and isinstance(arg.fake_val, Enum):
+        return {"enum": member_of(arg.fake_val)}
     if not isinstance(arg, ConstantArgument):
         raise LoweringError(f"{what} is a {type(arg).__name__}, which a compiled program cannot have")
     if arg.value is None:

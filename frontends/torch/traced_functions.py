@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
@@ -12,7 +13,7 @@ from unittest import mock
 import torch
 import torch.nn.functional as F
 from torch.distributions import Distribution
-from torch.nn.modules import transformer
+from torch.nn.modules import batchnorm, transformer
 from torch.overrides import TorchFunctionMode
 
 from devscope.frontends.torch.matrix_decompositions import is_real, least_squares
@@ -172,6 +173,47 @@ _TRACED[torch.Tensor.__getitem__] = _take
 _TRACED[torch.Tensor.__setitem__] = _put
 
 
+def _cov(x: _Tensor, *, correction: int = 1, fweights: Any = None, aweights: Any = None) -> _Tensor:
+    """As in ATen/native/Correlation.cpp, which looks whether weights are negative, and all of one size."""
+    if x.dim() < 2:
+        x = x.reshape(1, -1)
+    if not (x.dtype.is_floating_point or x.dtype.is_complex):
+        x = x.to(torch.get_default_dtype())
+    weights = fweights if aweights is None else aweights if fweights is None else fweights * aweights
+    weighted = x if weights is None else x * weights
+    total = x.shape[1] if weights is None else weights.sum()
+    free = total - correction
+    if aweights is not None and correction:
+        free = total - correction * (weights * aweights).sum() / total
+    free = torch.as_tensor(free, dtype=x.real.dtype).clamp(min=0)
+    means = (weighted.sum(1) / total)[:, None]
+    centred = x - means
+    return ((centred @ (centred if weights is None else centred * weights).mH) / free).squeeze()
+
+
+def _corrcoef(x: _Tensor) -> _Tensor:
+    found = _cov(x)
+    if found.dim() == 0:
+        return found / found
+    spread = found.diagonal().real.sqrt()
+    found = found / spread[:, None] / spread
+    if found.is_complex():
+        return torch.complex(found.real.clamp(-1, 1), found.imag.clamp(-1, 1))
+    return found.clamp(-1, 1)
+
+
+for _of in (torch, torch.Tensor):
+    _TRACED[_of.cov], _TRACED[_of.corrcoef] = _cov, _corrcoef
+
+
+def _masked_select(x: _Tensor, mask: _Tensor) -> _Tensor:
+    """PyTorch's trace takes no more than ``x`` has for all, even where the mask has more dimensions."""
+    return torch.masked_select(*torch.broadcast_tensors(x, mask))
+
+
+_TRACED[torch.masked_select] = _TRACED[torch.Tensor.masked_select] = _masked_select
+
+
 _return_types: Any = torch.return_types
 
 
@@ -186,8 +228,11 @@ _TRACED[torch.linalg.lstsq] = _lstsq
 
 
 def _combinations(x: _Tensor, r: int = 2, with_replacement: bool = False) -> Any:
+    """Of places that are known here; of pairs, however many there are."""
     if r != 2:
-        return torch.combinations(x, r, with_replacement)
+        choose = itertools.combinations_with_replacement if with_replacement else itertools.combinations
+        places = torch.tensor([*choose(range(x.shape[0]), r)], dtype=torch.int64).reshape(-1, r)
+        return x[places]
     one, other = torch.triu_indices(x.shape[0], x.shape[0], 0 if with_replacement else 1)
     return torch.stack([x.index_select(0, one), x.index_select(0, other)], 1)
 
@@ -308,6 +353,22 @@ def _is_causal(mask: Any, is_causal: bool | None = None, size: int | None = None
     return bool(is_causal)
 
 
+_BatchNormalisation: Any = vars(batchnorm)["_BatchNorm"]
+_batch_norm = _BatchNormalisation.forward
+
+
+def _batch_norm_of_means(self: Any, input: _Tensor) -> _Tensor:
+    """To train without a momentum, PyTorch divides by the number of batches, which is data."""
+    if self.momentum is not None or not self.training or not self.track_running_stats:
+        return _batch_norm(self, input)
+    self._check_input_dim(input)
+    self.num_batches_tracked.add_(1)
+    variance, mean = torch.var_mean(input, [0, *range(2, input.dim())])
+    for kept, new in ((self.running_mean, mean), (self.running_var, variance)):
+        kept.add_((new.detach() - kept) / self.num_batches_tracked)
+    return F.batch_norm(input, None, None, self.weight, self.bias, True, 0.0, self.eps)
+
+
 _encoder = transformer.TransformerEncoder.forward
 
 
@@ -338,5 +399,6 @@ def traced_functions() -> Generator[None]:
     padded = mock.patch.object(transformer.TransformerEncoder, "forward", _encoder_of_padded)
     causal = mock.patch.object(transformer, "_detect_is_causal_mask", _is_causal)
     valid = mock.patch.object(Distribution, "_validate_args", False)
-    with _LOCK, _Mode(), causal, valid, padded:
+    trained = mock.patch.object(_BatchNormalisation, "forward", _batch_norm_of_means)
+    with _LOCK, _Mode(), causal, valid, padded, trained:
         yield

@@ -1,5 +1,7 @@
 """PyTorch modules and functions as programs: names, dtypes, nesting, dynamic dimensions, weights and state."""
 
+import copy
+import enum
 import gc
 from collections import OrderedDict, namedtuple
 from dataclasses import dataclass
@@ -110,6 +112,32 @@ def test_numbers_and_none_are_constants(module: Any) -> None:
             exe(x, options, 6, mask=None)
         with pytest.raises(ArgumentError, match="'mask': expected None"):
             exe(x, options, 5, mask=1)
+
+
+class _Way(enum.Enum):
+    UP = "up"
+    DOWN = "down"
+
+
+def test_members_of_enumerations_are_constants(tmp_path: Path) -> None:
+    with devscope.compile(lambda x, way: x * 2 if way is _Way.UP else x, (tensor(2), _Way.UP), cache=False) as exe:
+        exe.save(tmp_path / "up.dsx")
+    with devscope.load(tmp_path / "up.dsx") as exe:
+        np.testing.assert_array_equal(exe(tensor(2), _Way.UP), tensor(2) * 2)
+        with pytest.raises(ArgumentError, match=r"'way': the program was compiled for _Way\.UP, got <_Way\.DOWN"):
+            exe(tensor(2), _Way.DOWN)
+
+
+def test_running_means_of_all_batches() -> None:
+    """Batch normalisation without a momentum."""
+    module = nn.BatchNorm1d(3, momentum=None).train()
+    eager = copy.deepcopy(module)
+    with devscope.compile(module, (tensor(4, 3),), cache=False) as exe:
+        for scale in (1, 2, 3):
+            x = tensor(4, 3) * scale
+            np.testing.assert_allclose(exe(x), eager(x).detach(), rtol=1e-5, atol=1e-6)
+        for name, value in exe.state().items():
+            np.testing.assert_allclose(value, eager.state_dict()[name], rtol=1e-5, atol=1e-6)
 
 
 def test_weights_are_those_of_the_module(module: Any) -> None:

@@ -261,6 +261,24 @@ def _complex(x: Any) -> Any:
     return tuple(torch.view_as_real(one) if one.is_complex() else one for one in found)
 
 
+def _of_one_or_none(x: Any, y: Any) -> Any:
+    places = x > 0
+    return (
+        *(x[0, 0].cumsum(0), x[0, 0].argmax(0), *x[0, 0].max(0), *x[0, 0].kthvalue(1), *x[0, 0].median(0)),
+        *torch.aminmax(x[0, 0]),
+        *torch.var_mean(x[:0], 0),
+        x[:1].std(0),
+        *(torch.fmax(x[:, :1], y), torch.fmin(x[:, :1], y)),
+        *(
+            torch.masked_select(y, places),
+            y.masked_scatter(places, x),
+            torch.view_as_real(torch.polar(x[:, :1], y)),
+        ),
+        *(torch.cov(x), torch.cov(x, aweights=y.abs()), torch.corrcoef(x), torch.cov(x[0])),
+        torch.combinations(y, 3),
+    )
+
+
 def _of_data(x: Any) -> Any:
     y = x.clone()
     y.data.mul_(2)
@@ -306,6 +324,7 @@ def _of_data(x: Any) -> Any:
         ),
         (_complex, (_random(4, 6),)),
         (_of_data, (_random(4, 6),)),
+        (_of_one_or_none, (_random(4, 6), _random(6))),
     ],
     ids=[
         "scatters",
@@ -335,6 +354,7 @@ def _of_data(x: Any) -> Any:
         "filters per channel",
         "complex numbers",
         "data, and any order",
+        "one element, or none",
     ],
 )
 def test_as_eager(function: Callable[..., Any], arguments: tuple[Any, ...]) -> None:

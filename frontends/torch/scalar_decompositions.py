@@ -1,0 +1,110 @@
+"""Tensors without dimensions, as ones of one element; variances of too few elements; operands of other shapes.
+
+All of it in front of what is decomposed, or lowered by torch-mlir, in the same way for other shapes.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import torch
+
+from devscope.frontends.torch.tables import Table
+
+aten: Any = torch.ops.aten
+TABLE = Table()
+_Tensor = torch.Tensor
+
+
+def _of_one(overload: Any) -> None:
+    def decompose(x: _Tensor, *others: Any, **options: Any) -> Any:
+        if x.dim():
+            return NotImplemented
+        found = overload(x.reshape(1), *others, **options)
+        return found.reshape([]) if isinstance(found, _Tensor) else tuple(part.reshape([]) for part in found)
+
+    TABLE[overload] = decompose
+
+
+for _overload in (
+    *(aten.cumsum.default, aten.argmax.default, aten.argmin.default, aten.max.dim, aten.min.dim),
+    *(aten.kthvalue.default, aten.median.dim, aten.nanmedian.dim, aten.mode.default),
+):
+    _of_one(_overload)
+
+
+@TABLE.of(aten.index_reduce.default)
+def _index_reduce(x: _Tensor, dim: int, index: _Tensor, source: _Tensor, reduce: str, **options: Any) -> Any:
+    if x.dim():
+        return NotImplemented
+    return aten.index_reduce.default(x.reshape(1), 0, index, source.reshape(1), reduce, **options).reshape([])
+
+
+@TABLE.of(aten.multilabel_margin_loss_forward.default)
+def _multilabel_margin_loss(x: _Tensor, target: _Tensor, reduction: int) -> Any:
+    if x.dim():
+        return NotImplemented
+    loss, is_target = aten.multilabel_margin_loss_forward.default(x.reshape(1), target.reshape(1), reduction)
+    return loss, is_target.reshape([])
+
+
+@TABLE.of(aten.aminmax.default)
+def _aminmax(x: _Tensor, *, dim: int | None = None, keepdim: bool = False) -> Any:
+    if x.dim() == 0:
+        return x.clone(), x.clone()
+    dims = [] if dim is None else [dim]
+    return x.amin(dims, keepdim), x.amax(dims, keepdim)
+
+
+def _variance_of_few(overload: Any) -> None:
+    """Of fewer elements than ``correction``: torch-mlir divides by less than nothing, PyTorch by 0."""
+
+    def decompose(
+        x: _Tensor, dim: list[int] | None = None, *, correction: float | None = None, keepdim: bool = False
+    ) -> Any:
+        sizes: list[Any] = [x.shape[one] for one in dim or range(x.dim())] if x.dim() else []
+        if not all(isinstance(size, int) for size in sizes):
+            return NotImplemented
+        count = math.prod(sizes)
+        if count >= (1 if correction is None else correction):
+            return NotImplemented
+        return overload(x, dim, correction=count, keepdim=keepdim)
+
+    TABLE[overload] = decompose
+
+
+for _overload in (aten.var.correction, aten.var_mean.correction):
+    _variance_of_few(_overload)
+
+
+# torch-mlir and PyTorch's prims want operands of one shape.
+
+
+@TABLE.of(aten.fmax.default)
+def _fmax(x: _Tensor, y: _Tensor) -> Any:
+    if not x.dtype.is_floating_point:
+        return aten.maximum.default(x, y)
+    return torch.where((x >= y) | torch.isnan(y), x, y)
+
+
+@TABLE.of(aten.fmin.default)
+def _fmin(x: _Tensor, y: _Tensor) -> Any:
+    if not x.dtype.is_floating_point:
+        return aten.minimum.default(x, y)
+    return torch.where((x <= y) | torch.isnan(y), x, y)
+
+
+@TABLE.of(aten.polar.default)
+def _polar(size: _Tensor, angle: _Tensor) -> Any:
+    return torch.complex(size * torch.cos(angle), size * torch.sin(angle))
+
+
+@TABLE.of(aten.masked_scatter.default)
+def _masked_scatter(x: _Tensor, mask: _Tensor, source: _Tensor) -> Any:
+    """The elements of ``source`` in order, as many as there are true ones before."""
+    x, mask = torch.broadcast_tensors(x, mask)
+    if source.numel() == 0:
+        return x.clone()
+    place = (mask.reshape(-1).to(torch.int64).cumsum(0) - 1).clamp(0, source.numel() - 1)
+    return torch.where(mask, source.reshape(-1).index_select(0, place).reshape(x.shape), x)
