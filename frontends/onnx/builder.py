@@ -223,13 +223,11 @@ class Builder:
         """``name``: a binary operation of StableHLO.
 
         Sums of f16 are rounded once. ONNX's reference implementation rounds those of bf16 at each step, in order;
-        so are short ones here. Long ones are rounded once, too: they would lose what is less than a 256th of them.
+        so does `lowering.stablehlo.wide_results` short ones.
         """
         axes = sorted(axis % x.rank for axis in axes)
         rest = [extent for axis, extent in enumerate(x.shape) if axis not in axes]
-        if x.element in SMALL_FLOATS and name == "add" and axes:
-            if x.element == "bf16" and math.prod(x.shape[axis] for axis in axes) <= _SHORT_SUM:
-                return self._stepwise_sum(x, axes, rest, keep)
+        if x.element == "f16" and name == "add" and axes:
             return self.convert(self.reduce(name, self.convert(x, "f32"), axes, keep), x.element)
         result = x
         if axes:
@@ -240,19 +238,6 @@ class Builder:
         if keep:
             result = self.reshape(result, [1 if a in axes else n for a, n in enumerate(x.shape)])
         return result
-
-    def _stepwise_sum(self, x: Value, axes: Sequence[int], rest: Sequence[int], keep: bool) -> Value:
-        """A sum of bf16, computed in f32: a rounding in the reduction's body keeps its steps in order."""
-        wide, start = self.convert(x, "f32"), self.scalar(0, "f32")
-        result, cell = self.fresh("f32", rest), start.type
-        self.emit(
-            f'{result.name} = "stablehlo.reduce"({wide.name}, {start.name}) <{{dimensions = '
-            f"array<i64: {', '.join(map(str, axes))}>}}> ({{ ^bb0(%a: {cell}, %b: {cell}): %c = stablehlo.add %a, %b : "
-            f"{cell} %d = stablehlo.reduce_precision %c, format = e8m7 : {cell} stablehlo.return %d : {cell} "
-            f"}}) : ({wide.type}, {cell}) -> {result.type}"
-        )
-        result = self.convert(result, x.element)
-        return self.reshape(result, [1 if a in axes else n for a, n in enumerate(x.shape)]) if keep else result
 
     def window(
         self,
@@ -461,8 +446,6 @@ _CHLO = frozenset(
 
 
 SMALL_FLOATS = frozenset(("f16", "bf16"))
-_SHORT_SUM = 32
-"""Elements of bf16 that are summed with a rounding at each step."""
 
 
 def neutral(name: str, element: str) -> Any:

@@ -16,7 +16,7 @@ from devscope.lowering.stablehlo.element_types import saturate
 from devscope.lowering.stablehlo.located_scopes import scopes_by_location
 from devscope.lowering.stablehlo.shapes import demand_sizes
 from devscope.lowering.stablehlo.small_types import store_in_bytes
-from devscope.lowering.stablehlo.wide_results import keep_digits
+from devscope.lowering.stablehlo.wide_results import keep_digits, round_steps
 
 _DIALECTS = ("stablehlo.", "chlo.", "tm_tensor.")
 
@@ -110,6 +110,7 @@ def _prepare(module: Any, run_passes: RunPasses) -> None:
     for op in mlir_util.named(module.operation, "stablehlo.convert"):
         saturate(op)
     keep_digits(module)
+    round_steps(module)
     if any("!quant." in str(type_) for type_, _ in mlir_util.types(mlir_util.walk(module.operation)[1:])):
         run_passes(module.operation, "builtin.module(func.func(stablehlo-legalize-quant-to-math))")
     names = {op.name for op in mlir_util.walk(module.operation)}

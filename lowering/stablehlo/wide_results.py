@@ -1,11 +1,15 @@
-"""Results in bf16 of which nothing but f32 is made keep their digits, as in what XLA makes for processors."""
+"""Where floats of 16 bits are rounded, as in what XLA makes for processors.
 
+Results in bf16 of which nothing but f32 is made keep their digits; short sums are rounded at each step.
+"""
+
+import math
 from typing import Any
 
 from devscope.lowering import mlir_util
 from devscope.lowering.interop.bindings import ir
 from devscope.lowering.stablehlo.small_types import compute_as, convert_result
-from devscope.lowering.stablehlo.templates import element
+from devscope.lowering.stablehlo.templates import element, integers, shape
 
 _PRODUCTS = frozenset(f"stablehlo.{name}" for name in ("convolution", "dot", "dot_general", "dynamic_conv"))
 """What has operands of another type than its result."""
@@ -17,6 +21,8 @@ _ARITHMETIC = frozenset(["chlo.erf"]) | frozenset(
         *("rsqrt", "sine", "sqrt", "tan", "tanh"),
     ]
 )
+_SHORT_SUM = 32
+"""Elements that XLA sums one after the other; longer sums it cuts into such (its pass TreeReductionRewriter)."""
 
 
 def keep_digits(module: Any) -> None:
@@ -36,3 +42,27 @@ def keep_digits(module: Any) -> None:
 
 def _wide(type_: Any) -> str:
     return "f32" if str(element(type_)) == "bf16" else ""
+
+
+def round_steps(module: Any) -> None:
+    """Short sums of f16 and bf16 are rounded at each step: a conversion in the body keeps others from widening them.
+
+    Long ones are rounded once (`kernels.wide_sums`): at each step, they would lose what is less than their last digit.
+    """
+    for name in ("stablehlo.reduce", "stablehlo.reduce_window"):
+        for op in mlir_util.named(module.operation, name):
+            body = [inner.operation for inner in op.regions[0].blocks[0].operations]
+            narrow = str(element(op.results[0].type)) in ("f16", "bf16")
+            if (
+                narrow
+                and [inner.name for inner in body] == ["stablehlo.add", "stablehlo.return"]
+                and _is_short(op)
+            ):
+                compute_as(body[0], lambda _: "f32")
+
+
+def _is_short(op: Any) -> bool:
+    """Whether as few elements are summed as XLA does in one go."""
+    extents = shape(op.operands[0].type)
+    summed = integers(op, "window_dimensions") or [extents[axis] for axis in integers(op, "dimensions")]
+    return -1 not in summed and math.prod(summed) <= _SHORT_SUM

@@ -1,10 +1,12 @@
 """``stablehlo.select_and_scatter``: every window finds its element, then every element folds the windows that found it.
 
-Reductions of windows whose extents are known as the program runs.
+Reductions of windows whose extents are known as the program runs, or of whose padding the body would make something.
 """
 
+import math
 from typing import Any
 
+from devscope.lowering.constants import constant_value
 from devscope.lowering.interop.bindings import ir
 from devscope.lowering.mlir_util import entry_block
 from devscope.lowering.stablehlo.templates import (
@@ -193,7 +195,11 @@ def expand_dynamic_reduce_window(op: Any) -> None:
 
 
 def expand_reduce_window(op: Any) -> None:
-    """Of dynamic extents, of which upstream lowers pooling alone."""
+    """Of dynamic extents, of which upstream lowers pooling alone, and of padding that is left out, as in XLA.
+
+    Upstream pads with what the fold begins with, as StableHLO's specification does. Where that is not neutral
+    (``a + b + a * b`` of infinity and 0, sums that begin with 2), XLA folds the elements alone.
+    """
     extents = shape(op.operands[0].type)
     rank = len(extents)
     padding = integers(op, "padding", [0] * (2 * rank))
@@ -201,7 +207,8 @@ def expand_reduce_window(op: Any) -> None:
     strides = integers(op, "window_strides", [1] * rank)
     windows = integers(op, "window_dimensions")
     is_plain = not any(padding) and dilations == [[1] * rank] * 2
-    if -1 not in extents or (is_plain and _is_pooling(op, windows, strides)):
+    is_padded = any(padding) or dilations[0] != [1] * rank
+    if is_plain and _is_pooling(op, windows, strides) if -1 in extents else not is_padded or _pads_neutrally(op):
         return
     named = {
         "w": windows,
@@ -217,6 +224,32 @@ def expand_reduce_window(op: Any) -> None:
         for axis, value in enumerate(values)
     ]
     _reduce_windows(op, lines, op.regions[0].blocks[0])
+
+
+_MOVED = frozenset(f"stablehlo.{name}" for name in ("broadcast_in_dim", "convert", "reshape"))
+_NEUTRAL = {"stablehlo.add": 0.0, "stablehlo.xor": 0.0, "stablehlo.multiply": 1.0}
+_IDEMPOTENT = frozenset(f"stablehlo.{name}" for name in ("and", "maximum", "minimum", "or"))
+
+
+def _pads_neutrally(op: Any) -> bool:
+    """Whether it changes nothing to fold what the fold begins with once more."""
+    *body, _ = [inner.operation for inner in op.regions[0].blocks[0].operations]
+    if len(op.results) > 1 or len(body) != 1:
+        return False
+    return body[0].name in _IDEMPOTENT or _number(op.operands[1]) == _NEUTRAL.get(body[0].name, math.nan)
+
+
+def _number(value: Any) -> float | None:
+    """The real number that a tensor of one element is known to be."""
+    while not isinstance(value.owner, ir.Block) and value.owner.name in _MOVED:
+        (value,) = value.owner.operands
+    if isinstance(value.owner, ir.Block) or value.owner.name != "stablehlo.constant":
+        return None
+    text = str(constant_value(value.owner)).removeprefix("dense<").partition(">")[0]
+    real, _, imaginary = text.strip("()").partition(",")
+    if imaginary and float(imaginary) != 0:
+        return None
+    return float({"false": 0, "true": 1}.get(real, real)) if not real.startswith("0x") else None
 
 
 def _is_pooling(op: Any, windows: list[int], strides: list[int]) -> bool:

@@ -60,6 +60,30 @@ func.func @largest(%x: tensor<4xf32>, %s: tensor<2xf32>) -> tensor<4xf32> {
   }) : (tensor<4xf32>, tensor<2xf32>, tensor<f32>) -> tensor<4xf32>
   return %0 : tensor<4xf32>
 }
+func.func @folds(%x: tensor<3x4xbf16>, %y: tensor<34xbf16>, %z: tensor<4xf32>)
+    -> (tensor<3xbf16>, tensor<3x3xbf16>, tensor<bf16>, tensor<3xf32>) {
+  %c = stablehlo.constant dense<0.0> : tensor<bf16>
+  %d = stablehlo.constant dense<0.0> : tensor<f32>
+  %0 = stablehlo.reduce(%x init: %c) applies stablehlo.add across dimensions = [1]
+    : (tensor<3x4xbf16>, tensor<bf16>) -> tensor<3xbf16>
+  %1 = "stablehlo.reduce_window"(%x, %c) <{window_dimensions = array<i64: 1, 3>,
+      padding = dense<[[0, 0], [0, 1]]> : tensor<2x2xi64>}> ({
+  ^bb0(%a: tensor<bf16>, %b: tensor<bf16>):
+    %s = stablehlo.add %a, %b : tensor<bf16>
+    stablehlo.return %s : tensor<bf16>
+  }) : (tensor<3x4xbf16>, tensor<bf16>) -> tensor<3x3xbf16>
+  %2 = stablehlo.reduce(%y init: %c) applies stablehlo.add across dimensions = [0]
+    : (tensor<34xbf16>, tensor<bf16>) -> tensor<bf16>
+  %3 = "stablehlo.reduce_window"(%z, %d) <{window_dimensions = array<i64: 3>,
+      padding = dense<[[0, 1]]> : tensor<1x2xi64>}> ({
+  ^bb0(%a: tensor<f32>, %b: tensor<f32>):
+    %s = stablehlo.add %a, %b : tensor<f32>
+    %p = stablehlo.multiply %a, %b : tensor<f32>
+    %t = stablehlo.add %s, %p : tensor<f32>
+    stablehlo.return %t : tensor<f32>
+  }) : (tensor<4xf32>, tensor<f32>) -> tensor<3xf32>
+  return %0, %1, %2, %3 : tensor<3xbf16>, tensor<3x3xbf16>, tensor<bf16>, tensor<3xf32>
+}
 func.func @brain(%x: tensor<6xbf16>, %y: tensor<6xbf16>) -> (tensor<6xf32>, tensor<6xbf16>, tensor<6xf32>) {
   %0 = stablehlo.add %x, %y : tensor<6xbf16>
   %1 = stablehlo.subtract %0, %x : tensor<6xbf16>
@@ -140,6 +164,19 @@ def test_random_bits_are_those_of_xla(program: Any) -> None:
 def test_windows_scatter_to_their_largest(program: Any) -> None:
     x, s = np.array([1, 5, 5, 2], np.float32), np.array([10, 1], np.float32)
     assert program.run("largest", x, s).tolist() == [0, 11, 0, 0]
+
+
+def test_folds_are_those_of_xla(program: Any) -> None:
+    """Short sums of bf16 are rounded at each step, longer ones once; nothing is made of infinity and padding."""
+    x = np.array([[256, 1, 1, 1], [1, 1, 1, 256], [256, 1, np.nan, np.inf]], ml_dtypes.bfloat16)
+    y, z = np.full(34, 1, ml_dtypes.bfloat16), np.array([1, 5, 2, np.inf], np.float32)
+    y[0] = 256
+    sums, windows, long, products = program.run("folds", x, y, z)
+    nan = np.nan
+    np.testing.assert_array_equal(sums.astype(np.float32), [256, 260, nan])
+    np.testing.assert_array_equal(windows.astype(np.float32), [[256, 3, 2], [3, 258, 256], [nan, nan, nan]])
+    assert long == 288
+    np.testing.assert_array_equal(products, [35, np.inf, np.inf])
 
 
 def test_brain_floats_are_rounded_between_operations(program: Any) -> None:
