@@ -3,6 +3,9 @@
 Intel's driver for CPUs (2026.2) unrolls a nest whose loops are all short as a whole, however many iterations it
 has. Where hundreds of steps in a row use the value before them more than once, as a minimum that keeps NaN does,
 it takes minutes then, or does not end. One loop it unrolls only as far as that pays.
+
+Sums and products, whose steps use that value once, stay nests: they take it no time, and of one loop that takes
+products off (``s - x * y``, or ``s + -x * y``), with places that are quotients, the driver makes another number.
 """
 
 from collections.abc import Mapping
@@ -30,8 +33,20 @@ def join_short_nests(kernel: Any) -> None:
             nests.append(_nest(op, constants))
             known.update(loop for loop, _ in nests[-1])
     for nest in nests:
-        if len(nest) > 1 and prod(count for _, count in nest) > _MANY:
+        if len(nest) > 1 and prod(count for _, count in nest) > _MANY and not _is_sum(nest[-1][0]):
             _join(nest)
+
+
+_ONCE = frozenset(("arith.addf", "arith.subf", "arith.mulf", "math.fma"))
+
+
+def _is_sum(loop: Any) -> bool:
+    """Whether a step of ``loop`` adds to, or multiplies, a number in memory, and there is no other one."""
+    steps = [op.operation for op in loop.regions[0].blocks[0].operations]
+    written = {step.operands[1] for step in steps if step.name == "memref.store"}
+    before = [step.results[0] for step in steps if step.name == "memref.load" and step.operands[0] in written]
+    users = [use.owner.name for value in before for use in value.uses]
+    return len(users) == len(before) > 0 and _ONCE.issuperset(users)
 
 
 def _nest(loop: Any, constants: Mapping[Any, Any]) -> list[tuple[Any, int]]:

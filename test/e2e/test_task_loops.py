@@ -488,3 +488,30 @@ def test_extrema_of_short_nests(shape: tuple[int, ...]) -> None:
     np.testing.assert_array_equal(made(x), (x.min(), x.max()))
     x.flat[-1] = np.nan
     assert np.isnan(made(x)).all()
+
+
+@pytest.mark.parametrize("shape", [(18, 30, 12), (3, 6, 6, 5, 12)])
+def test_products_taken_off_in_short_nests(shape: tuple[int, ...]) -> None:
+    """The driver made another number of them where the nest was one loop."""
+    of, maps = "x".join(map(str, shape)), ", ".join(f"d{axis}" for axis in range(len(shape)))
+    kinds = ", ".join(['"reduction"'] * len(shape))
+    made = devscope.compile(
+        f"""#all = affine_map<({maps}) -> ({maps})>
+#none = affine_map<({maps}) -> ()>
+func.func @main(%x: tensor<{of}xf32>, %y: tensor<{of}xf32>) -> tensor<f32> {{
+  %zero = arith.constant dense<0.0> : tensor<f32>
+  %sum = linalg.generic {{indexing_maps = [#all, #all, #none], iterator_types = [{kinds}]}}
+    ins(%x, %y : tensor<{of}xf32>, tensor<{of}xf32>) outs(%zero : tensor<f32>) {{
+  ^bb0(%a: f32, %b: f32, %s: f32):
+    %less = arith.negf %a : f32
+    %product = arith.mulf %less, %b : f32
+    %next = arith.addf %s, %product : f32
+    linalg.yield %next : f32
+  }} -> tensor<f32>
+  return %sum : tensor<f32>
+}}
+""",
+        default="opencl:0",
+    )
+    x, y = np.random.default_rng(0).random((2, *shape), np.float32)
+    np.testing.assert_allclose(made(x, y), -(x * y).sum(dtype=np.float64), rtol=1e-5)
