@@ -406,6 +406,18 @@ def _erf(x: Value) -> Value:
     return a.test("olt", 1.0).choose(_small_erf(a), 1.0 - _large_erfc(a)).signed(x)
 
 
+def remainder_near(x: Value, y: Value) -> tuple[Value, Value]:
+    """Where the quotient has more digits than a number, and C's fmod, exactly, elsewhere.
+
+    There the quotient, rounded, is at most the next integer, and what it leaves of x has no more digits than y.
+    """
+    a, b = x.size(), y.size()
+    quotient = a / b
+    rest = (0.0 - quotient.op("math.trunc")).fma(b, a)
+    rest = rest.test("olt", 0.0).choose(rest + b, rest)
+    return quotient.test("oge", 2.0 ** (MANTISSA[x.element] + 1)), a.test("olt", b).choose(a, rest).signed(x)
+
+
 OF_ONE: dict[str, Callable[[Value], Value]] = {
     "acos": _acos,
     "acosh": _acosh,

@@ -6,7 +6,7 @@ from typing import Any
 
 from devscope.lowering import expansions, mlir_util
 from devscope.lowering.arithmetic import Value
-from devscope.lowering.elementary_functions import OF_ONE, OF_TWO, is_far
+from devscope.lowering.elementary_functions import OF_ONE, OF_TWO, is_far, remainder_near
 from devscope.lowering.expansions import Expansion
 from devscope.lowering.interop.bindings import ir
 from devscope.lowering.memory.link_functions import merge_modules
@@ -16,6 +16,7 @@ _OF_F64 = {"cos", "erf", "exp", "exp2", "expm1", "log", "log10", "log1p", "log2"
 _PERIODIC = ("sin", "cos", "tan")
 _FAR = "devscope.far"
 """Marks a function of an argument that is so large that libm computes it."""
+_REMAINDER = "arith.remf"
 
 
 def _function(op: Any) -> str:
@@ -37,18 +38,36 @@ def _text(name: str, element: str, shape: str) -> str:
     x, y = (Value(lines, f"%{number}", element, shape) for number in range(2))
     result = OF_ONE[name](x) if name in OF_ONE else OF_TWO[name](x, y)
     if name in _PERIODIC:
-        # A branch of its own: LLVM makes one for each element of a vector, and would call libm for all otherwise.
-        lines += [
-            f"%result = scf.if {is_far(x).name} -> {element} {{",
-            f"%far = math.{name} %0 {{{_FAR}}} : {element}",
-            f"scf.yield %far : {element} }} else {{ scf.yield {result.name} : {element} }}",
-        ]
+        lines += _or_far(f"math.{name} %0", is_far(x), result)
     return "\n".join(lines)
+
+
+def _or_far(text: str, far: Value, near: Value) -> list[str]:
+    """A branch of its own: LLVM makes one for each element of a vector, and would call libm for all otherwise."""
+    return [
+        f"%result = scf.if {far.name} -> {near.element} {{",
+        f"%far = {text} {{{_FAR}}} : {near.element}",
+        f"scf.yield %far : {near.element} }} else {{ scf.yield {near.name} : {near.element} }}",
+    ]
+
+
+def _remainder(op: Any) -> str:
+    element = str(expansions.element_type(op.results[0].type))
+    if element in ("f16", "bf16"):
+        return expansions.in_single(op)
+    if _FAR in op.attributes or element not in ("f32", "f64"):
+        return ""
+    if isinstance(op.results[0].type, ir.VectorType):
+        return expansions.by_elements(op)
+    lines: list[str] = []
+    far, near = remainder_near(*(Value(lines, f"%{number}", element) for number in range(2)))
+    return "\n".join([*lines, *_or_far(f"{_REMAINDER} %0, %1", far, near)])
 
 
 #: For processors that have fma, which is a slow function of libm on others.
 WITH_FMA: Mapping[str, Expansion] = {
     **{f"math.{name}": _function for name in (*OF_ONE, *OF_TWO)},
+    _REMAINDER: _remainder,
     "math.sincos": expansions.sincos,
 }
 
@@ -78,7 +97,9 @@ def call_far_functions(module: Any, bytes_: int) -> str:
             made.add(name)
             count = bytes_ * 8 // ir.FloatType(type_).width
             names.append(f"{name}_{count}")
-            functions = ir.Module.parse(_far_functions(name, function, str(type_), count), module.context)
+            functions = ir.Module.parse(
+                _far_functions(name, function, len(op.operands), str(type_), count), module.context
+            )
             merge_modules(module, functions)
         mlir_util.replace_op(op, mlir_util.Builder(op).call(name, op.operands, [type_]).results)
     if not names:
@@ -90,36 +111,44 @@ def call_far_functions(module: Any, bytes_: int) -> str:
 _PURE = "llvm.readnone, llvm.no_inline, llvm.no_unwind, llvm.will_return"
 
 
-def _far_functions(name: str, function: str, type_: str, count: int) -> str:
-    """The function ``name``, and the one of a vector of ``count`` numbers."""
+def _far_functions(name: str, function: str, operands: int, type_: str, count: int) -> str:
+    """The function ``name``, and the one of vectors of ``count`` numbers."""
     vector, mask, variant = f"vector<{count}x{type_}>", f"vector<{count}xi1>", f"{name}_{count}"
-    known = f'llvm.passthrough = [["vector-function-abi-variant", "_ZGV_LLVM_M{count}v_{name}({variant})"]]'
+    abi = f"_ZGV_LLVM_M{count}{'v' * operands}_{name}({variant})"
+    known = f'llvm.passthrough = [["vector-function-abi-variant", "{abi}"]]'
+
+    def each(text: str) -> str:
+        return ", ".join(text.replace("#", str(number)) for number in range(operands))
+
+    numbers = "\n".join(
+        f"%number{n} = vector.extract %x{n}[%i] : {type_} from {vector}" for n in range(operands)
+    )
     return f"""
-        func.func private @{name}(%x: {type_}) -> {type_} attributes {{{_PURE}, {known}}} {{
-          %y = {function} %x : {type_}
+        func.func private @{name}({each(f"%x#: {type_}")}) -> {type_} attributes {{{_PURE}, {known}}} {{
+          %y = {function} {each("%x#")} : {type_}
           return %y : {type_}
         }}
-        func.func private @{variant}(%x: {vector}, %mask: {mask}) -> {vector} attributes {{{_PURE}}} {{
+        func.func private @{variant}({each(f"%x#: {vector}")}, %mask: {mask}) -> {vector} attributes {{{_PURE}}} {{
           %any = vector.reduction <or>, %mask : {mask} into i1
           %all = scf.if %any -> {vector} {{
             %zero = arith.constant 0 : index
             %one = arith.constant 1 : index
             %count = arith.constant {count} : index
-            %found = scf.for %i = %zero to %count step %one iter_args(%so_far = %x) -> {vector} {{
+            %found = scf.for %i = %zero to %count step %one iter_args(%so_far = %x0) -> {vector} {{
               %is_far = vector.extract %mask[%i] : i1 from {mask}
-              %number = vector.extract %x[%i] : {type_} from {vector}
-              %y = scf.if %is_far -> {type_} {{
-                %far = func.call @{name}(%number) : ({type_}) -> {type_}
-                scf.yield %far : {type_}
+              %with = scf.if %is_far -> {vector} {{
+                {numbers}
+                %far = func.call @{name}({each("%number#")}) : ({each(type_)}) -> {type_}
+                %made = vector.insert %far, %so_far[%i] : {type_} into {vector}
+                scf.yield %made : {vector}
               }} else {{
-                scf.yield %number : {type_}
+                scf.yield %so_far : {vector}
               }}
-              %with = vector.insert %y, %so_far[%i] : {type_} into {vector}
               scf.yield %with : {vector}
             }}
             scf.yield %found : {vector}
           }} else {{
-            scf.yield %x : {vector}
+            scf.yield %x0 : {vector}
           }}
           return %all : {vector}
         }}

@@ -198,3 +198,29 @@ def test_sines_of_the_host_in_vectorised_loops() -> None:
                 np.testing.assert_allclose(got, right.astype(got.dtype), rtol=4 * np.finfo(got.dtype).eps)
                 zeros = right == 0
                 np.testing.assert_array_equal(np.signbit(got[zeros]), np.signbit(right[zeros]))
+
+
+def test_remainders_of_the_host_are_exact() -> None:
+    """Quotients of all sizes, and such that are next to an integer."""
+    dtypes = {"f32": np.float32, "f64": np.float64, "f16": np.float16}
+    functions = (
+        f"func.func @{name}(%x: tensor<?x{name}>, %y: tensor<?x{name}>) -> tensor<?x{name}> {{\n"
+        f"%r = arith.remf %x, %y : tensor<?x{name}>\nreturn %r : tensor<?x{name}>\n}}"
+        for name in dtypes
+    )
+    rng = np.random.default_rng(7)
+    with devscope.compile("\n".join(functions)) as executable:
+        for name, dtype in dtypes.items():
+            size = dtype().itemsize
+            bits = rng.integers(0, 2 ** (8 * size), (2, 2000), dtype=np.uint64).astype(f"u{size}").view(dtype)
+            near = rng.uniform(-9, 9, (2, 2001)).astype(dtype)
+            special = np.array(list(itertools.product((*SPECIAL, 5e-324, 6e-8), repeat=2))).T
+            with np.errstate(all="ignore"):
+                multiples = (np.float64(near[1]) * rng.integers(1, 2000, 2001)).astype(dtype)
+                multiples = np.nextafter(multiples, dtype(rng.choice([-np.inf, 0, np.inf])))
+                pairs = [bits, near, np.stack([multiples, near[1]]), special.astype(dtype), bits[:, :0]]
+                for x, y in pairs:
+                    found = executable.run(name, x, y)
+                    np.testing.assert_array_equal(found, np.fmod(x, y))
+                    zeros = (found == 0) & (y == y)
+                    np.testing.assert_array_equal(np.signbit(found[zeros]), np.signbit(x[zeros]))
