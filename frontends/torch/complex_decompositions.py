@@ -1,17 +1,19 @@
 """Decompositions of what torch-mlir lacks, or does wrongly, for complex numbers; and Fourier transforms.
 
-They compute with real and imaginary parts, as tensors of their own. A transform is a product with a matrix of
-roots of unity, whose angles are reduced as integers, so that they are exact.
+They compute with real and imaginary parts, as tensors of their own. A transform is a routine or, of extents that
+are not known, a product with a matrix of roots of unity, whose angles are reduced as integers, to be exact.
 """
 
 from __future__ import annotations
 
+import itertools
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import torch
 
+from devscope.frontends.torch import matrix_operations
 from devscope.frontends.torch.tables import Table
 
 aten: Any = torch.ops.aten
@@ -294,8 +296,19 @@ def _roots(rows: int, columns: int, n: int, forward: bool, dtype: torch.dtype) -
     return angles.cos(), -sines if forward else sines
 
 
+def _has_routine(*values: Any) -> bool:
+    """Whether transforms are routines: all extents are known. Else they are products with all roots of unity."""
+    extents: Iterable[Any] = itertools.chain(*(value.shape for value in values))
+    known = all(isinstance(extent, int) and extent > 0 for extent in extents)
+    return known and all(value.dtype in (torch.float32, torch.float64) for value in values)
+
+
 def _along(parts: _Parts, dim: int, forward: bool) -> _Parts:
     a, b = (part.movedim(dim, -1) for part in parts)
+    if _has_routine(a, b):
+        transform = matrix_operations.fft if forward else matrix_operations.ifft
+        real, imaginary = transform(a.contiguous(), b.contiguous())
+        return real.movedim(-1, dim), imaginary.movedim(-1, dim)
     n = a.shape[-1]
     cosines, sines = _roots(n, n, n, forward, a.dtype)
     real, imaginary = a @ cosines - b @ sines, a @ sines + b @ cosines
@@ -318,8 +331,15 @@ def _fft(x: _Tensor, dim: Sequence[int], normalization: int, forward: bool) -> A
 
 def _real_fft(x: _Tensor, dim: Sequence[int], normalization: int, onesided: bool) -> Any:
     moved, n = x.movedim(dim[-1], -1), x.shape[dim[-1]]
-    cosines, sines = _roots(n, n // 2 + 1 if onesided else n, n, True, x.dtype)
-    parts = (moved @ cosines).movedim(-1, dim[-1]), (moved @ sines).movedim(-1, dim[-1])
+    if _has_routine(x):
+        parts = matrix_operations.rfft(moved.contiguous())
+        if not onesided:  # the rest is conjugate symmetric
+            a, b = (part[..., 1 : n - n // 2].flip(-1) for part in parts)
+            parts = torch.cat((parts[0], a), -1), torch.cat((parts[1], -b), -1)
+    else:
+        cosines, sines = _roots(n, n // 2 + 1 if onesided else n, n, True, x.dtype)
+        parts = moved @ cosines, moved @ sines
+    parts = parts[0].movedim(-1, dim[-1]), parts[1].movedim(-1, dim[-1])
     for one in dim[:-1]:
         parts = _along(parts, one, True)
     scale = _scale(normalization, [x.shape[one] for one in dim])
@@ -332,6 +352,11 @@ def _fft_to_real(x: _Tensor, dim: Sequence[int], normalization: int, last_dim_si
         parts = _along(parts, one, False)
     half = n // 2 + 1
     a, b = (part.movedim(dim[-1], -1)[..., :half] for part in parts)
+    like = a.new_empty([n])
+    if _has_routine(a, b, like) and a.shape[-1] == half:
+        scale = _scale(normalization, [*(x.shape[one] for one in dim[:-1]), n])
+        made = matrix_operations.irfft(a.contiguous(), b.contiguous(), like)
+        return (made * scale).movedim(-1, dim[-1])
     cosines, sines = _roots(half, n, n, False, a.dtype)
     row = torch.arange(half)[:, None]
     weight = torch.where((row == 0) | (2 * row == n), 1.0, 2.0).to(a.dtype)

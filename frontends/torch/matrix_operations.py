@@ -201,7 +201,50 @@ def _shapes_of_add_windows(x: _Tensor, steps: _Tensor) -> _Tensor:
 add_windows = _define("add_windows(Tensor x, Tensor steps) -> Tensor", _eager_add_windows, _shapes_of_add_windows)
 """Images that windows overlap in; the extents of ``steps`` are two strides and two dilations."""
 
+
+def _parts(value: _Tensor) -> tuple[_Tensor, ...]:
+    return value.real.clone(), value.imag.clone()
+
+
+def _eager_fft(a: _Tensor, b: _Tensor) -> tuple[_Tensor, ...]:
+    return _parts(torch.fft.fft(torch.complex(a, b)))
+
+
+def _eager_ifft(a: _Tensor, b: _Tensor) -> tuple[_Tensor, ...]:
+    return _parts(torch.fft.ifft(torch.complex(a, b), norm="forward"))
+
+
+def _eager_rfft(a: _Tensor) -> tuple[_Tensor, ...]:
+    return _parts(torch.fft.rfft(a))
+
+
+def _eager_irfft(a: _Tensor, b: _Tensor, like: _Tensor) -> _Tensor:
+    return torch.fft.irfft(torch.complex(a, b), like.shape[0], norm="forward")
+
+
+def _as_both(a: _Tensor, b: _Tensor) -> tuple[_Tensor, ...]:
+    return torch.empty_like(a), torch.empty_like(b)
+
+
+def _shapes_of_rfft(a: _Tensor) -> tuple[_Tensor, ...]:
+    half = [*a.shape[:-1], a.shape[-1] // 2 + 1]
+    return a.new_empty(half), a.new_empty(half)
+
+
+def _shapes_of_irfft(a: _Tensor, b: _Tensor, like: _Tensor) -> _Tensor:
+    del b
+    return a.new_empty([*a.shape[:-1], like.shape[0]])
+
+
+fft = _define("fft(Tensor a, Tensor b) -> (Tensor, Tensor)", _eager_fft, _as_both)
+ifft = _define("ifft(Tensor a, Tensor b) -> (Tensor, Tensor)", _eager_ifft, _as_both)
+rfft = _define("rfft(Tensor a) -> (Tensor, Tensor)", _eager_rfft, _shapes_of_rfft)
+irfft = _define("irfft(Tensor a, Tensor b, Tensor like) -> Tensor", _eager_irfft, _shapes_of_irfft)
+"""Fourier transforms along the last dimension, not scaled, of real and imaginary parts; all extents are known.
+What `irfft` makes is as long as ``like``."""
+
 ROUTINES = {
+    **{name: f"devscope.{name}" for name in ("fft", "ifft", "rfft", "irfft")},
     **{name: f"devscope.{name}" for name in ("cummax", "cummin", "logcumsumexp", "add_windows")},
     **{f"scatter_{reduce}": f"devscope.scatter_{reduce}" for reduce in SCATTERS},
     "eigh": "Eigh",

@@ -120,9 +120,7 @@ def _far_functions(name: str, function: str, operands: int, type_: str, count: i
     def each(text: str) -> str:
         return ", ".join(text.replace("#", str(number)) for number in range(operands))
 
-    numbers = "\n".join(
-        f"%number{n} = vector.extract %x{n}[%i] : {type_} from {vector}" for n in range(operands)
-    )
+    numbers = "\n".join(f"%number{n} = vector.extract %x{n}[%i] : {type_} from {vector}" for n in range(operands))
     return f"""
         func.func private @{name}({each(f"%x#: {type_}")}) -> {type_} attributes {{{_PURE}, {known}}} {{
           %y = {function} {each("%x#")} : {type_}

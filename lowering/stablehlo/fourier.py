@@ -4,6 +4,8 @@ Real numbers, an even number of them, are transformed as half as many complex on
 """
 
 import math
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -111,8 +113,7 @@ class _Transform:
         *outer, n = extents
         cut = max((d for d in range(2, math.isqrt(n) + 1) if n % d == 0), default=1)
         if n <= _DIRECT or cut == 1:
-            turns = np.outer(np.arange(n), np.arange(n)) % max(n, 1)
-            roots = _roots(turns, n, sign)
+            roots = _roots(np.outer(np.arange(n), np.arange(n)), n, sign)
             a, b = parts
             re, im = self.dot(a, roots.real, extents), self.dot(a, roots.imag, extents)
             if b is None:
@@ -155,8 +156,12 @@ class _Transform:
 
 
 def _roots(turns: Any, n: int, sign: int) -> Any:
-    angle = 2 * np.pi * (turns % n) / n
-    return np.cos(angle) + 1j * sign * np.sin(angle)
+    """Of quarters of a turn exactly, so that what is real becomes so."""
+    n = max(n, 1)
+    turns = turns % n
+    angle = 2 * np.pi * turns / n
+    cosines = np.where((4 * turns == n) | (4 * turns == 3 * n), 0.0, np.cos(angle))
+    return cosines + 1j * np.where(2 * turns % n == 0, 0.0, sign * np.sin(angle))
 
 
 def expand_fft(op: Any) -> None:
@@ -202,6 +207,37 @@ def expand_fft(op: Any) -> None:
         value = text.add(f"stablehlo.complex {a}, {b} : {result}")
     text.lines.append(f'"devscope.return"({value}) : ({result}) -> ()')
     expand(op, "\n".join(text.lines))
+
+
+def _of_parts(sign: int, op: Any) -> str:
+    extents = shape(op.operands[0].type)
+    text = _Transform(str(element(op.operands[0].type)))
+    return _returned(text, text.last(("%0", "%1"), extents, sign), op)
+
+
+def _of_real(op: Any) -> str:
+    text = _Transform(str(element(op.operands[0].type)))
+    return _returned(text, _real_forward(text, "%0", shape(op.operands[0].type)), op)
+
+
+def _to_real(op: Any) -> str:
+    text = _Transform(str(element(op.operands[0].type)))
+    extents, n = shape(op.operands[0].type), shape(op.results[0].type)[-1]
+    return _returned(text, [_real_inverse(text, ("%0", "%1"), extents, n)], op)
+
+
+def _returned(text: _Transform, values: Sequence[str], op: Any) -> str:
+    types = commas(result.type for result in op.results)
+    return "\n".join([*text.lines, f'"devscope.return"({commas(values)}) : ({types}) -> ()'])
+
+
+PARTS: Mapping[str, Callable[[Any], str]] = {
+    "fft": partial(_of_parts, -1),
+    "ifft": partial(_of_parts, 1),
+    "rfft": _of_real,
+    "irfft": _to_real,
+}
+"""Calls of transforms along the last dimension of real and imaginary parts, of known extents, not scaled."""
 
 
 def _one_by_one(op: Any, extents: list[int]) -> None:

@@ -11,6 +11,7 @@ from devscope.lowering.interop.bindings import ir
 from devscope.lowering.stablehlo import factors, jacobi, schur
 from devscope.lowering.stablehlo.arrays import Array, Text
 from devscope.lowering.stablehlo.folds import add_windows
+from devscope.lowering.stablehlo.fourier import PARTS
 from devscope.lowering.stablehlo.linear_algebra import cholesky, exponential, triangular_solve
 from devscope.lowering.stablehlo.scans import running_extremum, running_log_sum
 from devscope.lowering.stablehlo.scatter import COMBINERS, along_rows
@@ -261,5 +262,6 @@ _BY_NAME: Mapping[str, Routine] = {
     "devscope.cummin": partial(running_extremum, False),
     "devscope.logcumsumexp": running_log_sum,
     "devscope.add_windows": add_windows,
+    **{f"devscope.{name}": transform for name, transform in PARTS.items()},
 }
 """XLA's, and those of the frontends."""

@@ -12,7 +12,9 @@ torch = pytest.importorskip("torch")
 from torch_check import check  # noqa: E402
 from torch_models import CachedDecoder  # noqa: E402
 
-_ON_HOST = "MobileNet GRU MixtureOfExperts Complex EmbeddingBag Order NormalisationsAnyBatch CTC Conditional"
+_ON_HOST = (
+    "MobileNet GRU MixtureOfExperts Complex Spectra EmbeddingBag Order NormalisationsAnyBatch CTC Conditional"
+)
 _PLACING = "Writes Scatter"
 SAMPLE = [
     *(("cpu:0", name) for name in [*_ON_HOST.split(), *_PLACING.split()]),
@@ -24,6 +26,15 @@ SAMPLE = [
 @pytest.mark.parametrize(("target", "name"), SAMPLE)
 def test_module(target: str, name: str) -> None:
     assert check(name, target) == ""
+
+
+def test_a_fourier_transform_is_no_product_with_all_roots() -> None:
+    x = torch.randn(2, 1024)
+    with devscope.compile(lambda x: torch.view_as_real(torch.fft.rfft(x)), (x,), cache=False) as exe:
+        torch.testing.assert_close(
+            torch.from_numpy(exe(x)), torch.view_as_real(torch.fft.rfft(x)), atol=1e-4, rtol=0
+        )
+        assert exe.memory()["cpu:0"]["planned"] < 100 * x.nbytes
 
 
 @pytest.mark.parametrize("options", [{}, {"place": {"attention.*": "opencl:0", "*": "cpu:0"}}])

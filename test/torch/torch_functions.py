@@ -262,6 +262,7 @@ plain(
         torch.fft.ifft2(torch.fft.fft2(x)).real,
         torch.fft.fftfreq(8),
         torch.fft.rfft(x, n=32, norm="ortho").angle(),
+        torch.view_as_real(torch.fft.fft(x.flatten())),
     ),
     floats(2, 60),
     name="Spectra",
