@@ -13,7 +13,7 @@ PACKAGES := analysis backends dialects frontends lowering passes rewriting runti
 TREE := build/tree
 PIP := $(BIN)/python -m pip --disable-pip-version-check install --constraint constraints.txt
 
-.PHONY: demo test lint ruff types imports clang-format lit pytest fuzz emulate stablehlo torch onnx models ways-in bench clean
+.PHONY: demo test lint ruff types imports clang-format lit pytest fuzz programs emulate stablehlo torch onnx models ways-in bench clean
 .NOTPARALLEL:
 .DELETE_ON_ERROR:
 
@@ -71,6 +71,10 @@ fuzz: $(VENV)/.dev
 # All that the end-to-end tests run with OpenCL, compiled for CUDA and emulated: docs/testing.md
 emulate: $(VENV)/.dev
 	DEVSCOPE_TEST_EMULATE=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist worksteal test/cuda test/e2e
+
+# All programs of the end-to-end tests in all ways, some of which make test tries with a third of them each
+programs: $(VENV)/.dev
+	DEVSCOPE_TEST_WHOLE=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist worksteal test/e2e
 
 # Every way in and out in an environment of its own, with what its users have: it downloads packages.
 ways-in: $(VENV)/.dev

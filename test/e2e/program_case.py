@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import os
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -29,6 +30,16 @@ SIZES: tuple[Sizes, ...] = ({"n": 1, "m": 1}, {"n": 7, "m": 3}, {"n": 67, "m": 3
 
 #: Largest error, relative to the largest element of the reference (which is computed in f64).
 TOLERANCES = {"f16": 4e-3, "f32": 1e-5, "f64": 1e-12}
+
+
+_SHARES = 3
+
+
+def share(names: Iterable[str], number: int) -> list[str]:
+    """A third of the programs: the ways to run them that are tested with one each have their own. All of them for
+    ``make programs``.
+    """
+    return sorted(names) if "DEVSCOPE_TEST_WHOLE" in os.environ else sorted(names)[number::_SHARES]
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 import references  # noqa: F401  (registers the cases)
 from delayed_queues import delayed_queues
-from program_case import CASES
+from program_case import CASES, share
 from test_programs import PROGRAMS, SEED, check_case
 
 import devscope
@@ -37,7 +37,7 @@ def used_devices(text: str) -> list[str]:
 _PROGRAMS = sorted(name for name in CASES if used_devices((PROGRAMS / f"{name}.mlir").read_text()))
 
 
-@pytest.mark.parametrize("name", _PROGRAMS)
+@pytest.mark.parametrize("name", share(_PROGRAMS, 0))
 def test_program(name: str, memory: str) -> None:
     rng = np.random.default_rng([SEED, zlib.crc32(name.encode())])
     path = PROGRAMS / f"{name}.mlir"

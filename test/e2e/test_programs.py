@@ -16,7 +16,7 @@ import pytest
 import references  # noqa: F401  (registers the cases)
 from emulation import set_order
 from memory_check import assert_nothing_leaks
-from program_case import CASES, TOLERANCES, Array, Case
+from program_case import CASES, TOLERANCES, Array, Case, share
 
 import devscope
 from devscope.lowering.cpu import target as host_target
@@ -119,7 +119,7 @@ def test_program(name: str, configuration: str) -> None:
             assert_nothing_leaks(executable, case.entry, arrays, only_host=configuration == "host")
 
 
-@pytest.mark.parametrize("name", sorted(CASES))
+@pytest.mark.parametrize("name", share(CASES, 2))
 def test_program_on_cuda(
     name: str, cuda: Callable[[], AbstractContextManager[object]], monkeypatch: pytest.MonkeyPatch
 ) -> None:

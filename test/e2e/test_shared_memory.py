@@ -15,7 +15,7 @@ import pytest
 import references  # noqa: F401  (registers the cases)
 from delayed_queues import delayed_queues
 from opencl_functions import opencl_functions, opencl_queues
-from program_case import CASES
+from program_case import CASES, share
 from test_delayed_queues import two_devices, used_devices
 from test_programs import PROGRAMS, SEED, check_case
 
@@ -31,7 +31,7 @@ _CALLS = 3
 _PROGRAMS = sorted(name for name in CASES if used_devices((PROGRAMS / f"{name}.mlir").read_text()))
 
 
-@pytest.mark.parametrize("name", _PROGRAMS)
+@pytest.mark.parametrize("name", share(_PROGRAMS, 1))
 def test_program(name: str, shared_machine: Path) -> None:
     rng = np.random.default_rng([SEED, zlib.crc32(name.encode()), 8])
     path = PROGRAMS / f"{name}.mlir"

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from program_case import share
 from random_program import Generator
 
 from devscope.api import CompileOptions, build
@@ -17,7 +18,7 @@ from devscope.errors import LoweringError, PlanError
 from devscope.pipeline import compile_source
 from devscope.runtime.executable import Executable
 
-PROGRAMS = sorted((Path(__file__).parent / "programs").glob("*.mlir"))
+PROGRAMS = {path.stem: path for path in (Path(__file__).parent / "programs").glob("*.mlir")}
 pytestmark = pytest.mark.fuzz
 
 SEED = int(os.environ["DEVSCOPE_TEST_SEED"])  # set in test/conftest.py
@@ -41,12 +42,13 @@ def plan_storage(source: Any, options: CompileOptions) -> None:
         compile_source(source, options, observe)
 
 
-@pytest.mark.parametrize("path", PROGRAMS, ids=lambda path: path.stem)
-def test_no_bytes_are_shared(path: Path, shared_machine: Path) -> None:
+@pytest.mark.parametrize("name", share(PROGRAMS, 2))
+def test_no_bytes_are_shared(name: str, shared_machine: Path) -> None:
     """On a machine of one memory, and without annotations on the device.
 
     test_shared_memory compiles the same for this machine with the host as the default, test_programs for others.
     """
+    path = PROGRAMS[name]
     targets = {"cuda:0": "opencl"} if '"cuda", 0' in path.read_text() else {}
     plan_storage(path, CompileOptions("opencl:0", targets=targets, machine=shared_machine))
 

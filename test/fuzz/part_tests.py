@@ -24,7 +24,7 @@ def files() -> list[Path]:
 def check(seed: int, folder: Path) -> Outcome:
     """Of one file, whichever the seed says."""
     path = files()[seed % len(files())]
-    variables = {"DEVSCOPE_TEST_SEED": str(seed), "DEVSCOPE_TEST_PROFILE": "fuzz"}
+    variables = {"DEVSCOPE_TEST_SEED": str(seed), "DEVSCOPE_TEST_PROFILE": "fuzz", "DEVSCOPE_TEST_WHOLE": "1"}
     variables["DEVSCOPE_CACHE_DIR"] = str(folder / "cache")
     marked = ["-m", "hypothesis or fuzz", f"--hypothesis-seed={seed}", f"--basetemp={folder / 'tmp'}"]
     command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", *marked, str(path.relative_to(ROOT))]
