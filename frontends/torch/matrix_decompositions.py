@@ -270,7 +270,9 @@ def _slogdet(a: _Tensor) -> Any:
 
 @_of_reals(aten.linalg_pinv.atol_rtol_tensor)
 def _pinv(a: _Tensor, *, atol: Any = None, rtol: Any = None, hermitian: bool = False) -> Any:
-    """PyTorch's, by singular values, also where the matrix is symmetric."""
+    """PyTorch's, by singular values, also where the matrix is symmetric: then its lower half is."""
+    if hermitian:
+        a = a.tril() + a.tril(-1).mT
     left, values, right = routines.svd(a)
     eps = torch.finfo(a.dtype).eps * max(a.shape[-2:])
     relative: Any = eps if rtol is None and atol is None else 0.0 if rtol is None else rtol

@@ -28,7 +28,7 @@ def _along_dimension(overload: Any, only: str = "") -> None:
     def scatter(x: _Tensor, dim: int, index: _Tensor, source: Any, *how: Any, **named: Any) -> Any:
         if dim < 0:
             return overload(x, dim + max(x.dim(), 1), index, source, *how, **named)
-        if 0 in index.shape:
+        if any(statically_known_true(size == 0) for size in index.shape):
             return x.clone()
         reduce = only or how[0]
         sizes: list[Any] = [*x.shape[:dim], *x.shape[dim + 1 :]]
@@ -66,15 +66,66 @@ def _index_copy(x: _Tensor, dim: int, index: _Tensor, source: _Tensor) -> Any:
 
 
 def _index_put(x: _Tensor, indices: list[Any], source: _Tensor, accumulate: bool = False) -> Any:
-    """Of one index of integers, of one dimension or none."""
+    """Where torch-mlir's loop over indices is slow, or takes one where there is none: it takes one at least."""
     given = [dim for dim, index in enumerate(indices) if index is not None]
-    index = indices[given[0]] if len(given) == 1 else None
-    if index is None or accumulate or index.dtype in MASKS or index.dim() > 1:
+    if not given or x.dtype.is_complex:
         return NotImplemented
     dim = given[0]
+    index = indices[dim]
+    if any(indices[one].dtype in MASKS for one in given):
+        if len(given) == 1 and index.dim():
+            return _put_at_truths(x, dim, index.to(torch.bool), source, accumulate)
+        places: list[Any] = []
+        for one in indices:
+            places += one.nonzero().unbind(1) if one is not None and one.dtype in MASKS else [one]
+        return aten.index_put.default(x, places, source, accumulate)
+    if index.dim() == 1 and not isinstance(index.shape[0], int):
+        return _put_at_some(x, given, [indices[one] for one in given], source, accumulate)
+    if len(given) > 1 or accumulate or index.dim() > 1:
+        return NotImplemented
     shape = [*x.shape[:dim], *index.shape, *x.shape[dim + 1 :]]
     source = source.expand(shape)
     return _written_rows(x, dim, index.reshape(-1), source if index.dim() else source.unsqueeze(dim))
+
+
+def _put_at_truths(x: _Tensor, dim: int, mask: _Tensor, source: _Tensor, accumulate: bool) -> _Tensor:
+    """A choice per element, whose row of ``source`` is the number of those that were true before."""
+    rank = mask.dim()
+    behind = x.dim() - dim - rank
+    shape = [1] * (dim + 1 + behind - source.dim())
+    rows = source.to(x.dtype).reshape([*shape, *source.shape])
+    if statically_known_true(rows.shape[dim] == 1):
+        rows = rows.reshape([*rows.shape[:dim], *[1] * rank, *rows.shape[dim + 1 :]])
+    else:
+        place = (mask.reshape(-1).to(torch.int64).cumsum(0) - 1).clamp(min=0)
+        one = rows.new_zeros([*rows.shape[:dim], 1, *rows.shape[dim + 1 :]])  # there may be none
+        rows = torch.cat([rows, one], dim).index_select(dim, place)
+        rows = rows.reshape([*rows.shape[:dim], *mask.shape, *rows.shape[dim + 1 :]])
+    return torch.where(mask.reshape([*mask.shape, *[1] * behind]), x + rows if accumulate else rows, x)
+
+
+def _put_at_some(x: _Tensor, given: list[int], indices: list[_Tensor], source: _Tensor, accumulate: bool) -> Any:
+    """At places of dimensions side by side, as many as are known at run time: they may be none."""
+    (first, last), count = (given[0], given[-1]), indices[0].shape[0]
+    is_alike = all(one.dim() == 1 and statically_known_true(one.shape[0] == count) for one in indices)
+    if last - first >= len(given) or not is_alike:
+        return NotImplemented
+    if x.dtype is torch.bool:
+        whole = _put_at_some(x.to(torch.int32), given, indices, source, accumulate)
+        return whole if whole is NotImplemented else whole.to(torch.bool)
+    place = torch.zeros_like(indices[0], dtype=torch.int64)
+    for dim, index in zip(given, indices, strict=True):
+        place = place * x.shape[dim] + torch.where(index < 0, index + x.shape[dim], index)
+    flat = x.flatten(first, last)
+    shape = [*flat.shape[:first], count, *flat.shape[first + 1 :]]
+    rows = source.to(x.dtype).expand(shape)
+    before, behind = math.prod(shape[:first]), math.prod(shape[first + 1 :])
+    found = SCATTERS["sum" if accumulate else "set"](
+        flat.reshape(before, flat.shape[first], behind),
+        place[None, :, None].expand(before, count, behind),
+        rows.reshape(before, count, behind),
+    )
+    return found.reshape(x.shape)
 
 
 def _written_rows(x: _Tensor, dim: int, index: _Tensor, source: _Tensor) -> Any:

@@ -261,6 +261,21 @@ def _complex(x: Any) -> Any:
     return tuple(torch.view_as_real(one) if one.is_complex() else one for one in found)
 
 
+def _put_at_some(x: Any, y: Any) -> Any:
+    """Where a condition holds: for some rows, for all, for none."""
+    found: list[Any] = []
+    for rows in (x[:, 0] > 0, x[:, 0] > 99, x[:, 0] < 99):
+        for is_sum in (False, True):
+            found.append(x.index_put((rows,), y, accumulate=is_sum))
+            found.append(x.index_put((rows.nonzero()[:, 0],), y[None], accumulate=is_sum))
+            found.append((x[:, :4] > 0).index_put((rows, rows), torch.tensor(True), accumulate=is_sum))
+        z = x.clone()
+        z[rows] *= 2
+        z[0, rows[:, None].expand(-1, 2)[:3].flatten()] = 5
+        found.append(z)
+    return (*found, torch.linalg.pinv(x[:, :4], hermitian=True))
+
+
 def _of_one_or_none(x: Any, y: Any) -> Any:
     places = x > 0
     return (
@@ -324,6 +339,7 @@ def _of_data(x: Any) -> Any:
         ),
         (_complex, (_random(4, 6),)),
         (_of_data, (_random(4, 6),)),
+        (_put_at_some, (_random(4, 6), _random(6))),
         (_of_one_or_none, (_random(4, 6), _random(6))),
     ],
     ids=[
@@ -354,6 +370,7 @@ def _of_data(x: Any) -> Any:
         "filters per channel",
         "complex numbers",
         "data, and any order",
+        "puts at some places, or none",
         "one element, or none",
     ],
 )
