@@ -101,11 +101,13 @@ def check_placement(executable: Executable, configuration: str, cases: list[Case
         assert kernels > 0, "no work was placed on the device"
 
 
+_OPEN = share(CASES, 0)
 _RUNS = [
     (name, configuration)
     for name in sorted(CASES)
     for configuration in CONFIGURATIONS
-    if configuration != "host" or all(case.on_host for case in CASES[name])
+    if (configuration != "host" or all(case.on_host for case in CASES[name]))
+    and (configuration != "open" or name in _OPEN)
 ]
 
 
