@@ -10,6 +10,7 @@ from typing import Any
 
 from devscope.lowering import expansions, mlir_util
 from devscope.lowering.expansions import Expansion
+from devscope.lowering.gpu.launchers import Launchers
 from devscope.lowering.gpu.local_memory import PRIVATE
 from devscope.lowering.interop.bindings import ir
 from devscope.lowering.kernels.library import KernelLibrary
@@ -46,7 +47,8 @@ def call_library(module: Any, kernels: DeviceKernels, packed: PackedConstants, r
     if contractions := contractions_of(module):
         from devscope.lowering.kernels.contractions import call_contractions
 
-        call_contractions(contractions, kernels.schedules, kernels.library, packed)
+        launched = all(map(Launchers.is_launched, contractions))  # others must not allocate
+        call_contractions(contractions, kernels.schedules, kernels.library, packed, in_parts=launched)
     if windowed := windowed_operations(module):
         from devscope.lowering.kernels.convolutions import call_convolutions
 

@@ -39,12 +39,13 @@ def call_contractions(
         found = match(op, linalg)
         if found is None or (found.sums_outside and found.c.element != found.element):  # which would round often
             continue
-        if in_parts and (parts := split_contraction(op, found, constants)):
-            call_contractions(parts, schedules, library, constants)
-            continue
         words = words_of(found.a.element, found.b.element, found.element)
         narrow = words.element if words else None
-        row = schedules.choose(op, KIND, found.element, found.sizes(), found.contiguous(), narrow)
+        known = (KIND, found.element, found.sizes(), found.contiguous(), narrow)
+        if in_parts and (parts := split_contraction(op, found, schedules.find(*known), constants)):
+            call_contractions(parts, schedules, library, constants)
+            continue
+        row = schedules.choose(op, *known)
         if row is not None:
             found.words = words if row.element == narrow else None
             if row.template == PACKED:

@@ -92,10 +92,23 @@ class Schedules:
     ) -> Row | None:
         """The row for an operation that is a ``kind``; it is noted. ``sizes``: those of the loops, by name.
         ``narrow``: another type that it may be computed in."""
+        row = self.find(kind, element, sizes, contiguous, narrow)
+        if row is not None:
+            self.chosen.append(Choice(op.location, op.name, kind, element, sizes, contiguous, row))
+        return row
+
+    def find(
+        self,
+        kind: str,
+        element: str,
+        sizes: Mapping[str, int | None],
+        contiguous: str | None = None,
+        narrow: str | None = None,
+    ) -> Row | None:
+        """What `choose` returns, not noted."""
         for row in self.rows:
             of = row.element if row.element == narrow else element
             if row.kind == kind and row.holds(of, sizes, contiguous):
-                self.chosen.append(Choice(op.location, op.name, kind, element, sizes, contiguous, row))
                 return row
         return None
 

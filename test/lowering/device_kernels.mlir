@@ -5,6 +5,8 @@
 // RUN: devscope lower %s --default opencl:0 --stage schedule | filecheck %s --check-prefix=ROW
 
 // ROW: linalg.contract, b 1, m 64, n 512, k 96, f32: contraction with {{.*}} (cpu.toml, contraction {{.*}})
+// Too few columns for tasks: parts of the sums are a batch.
+// ROW: linalg{{.*}}, b 16, m 1, n 1024, k 256, f32: narrow with
 
 // CHECK: call @devscope_[[N:[0-9]+]]_contraction_0(
 // CHECK: func.func private @devscope_[[N]]_contraction_0
@@ -19,6 +21,11 @@
 func.func @main(%a: tensor<64x96xf32>, %b: tensor<96x512xf32>, %c: tensor<64x512xf32>) -> tensor<64x512xf32> {
   %t = linalg.matmul ins(%a, %b : tensor<64x96xf32>, tensor<96x512xf32>) outs(%c : tensor<64x512xf32>) -> tensor<64x512xf32>
   func.return %t : tensor<64x512xf32>
+}
+
+func.func @one_row(%a: tensor<1x4096xf32>, %b: tensor<4096x1024xf32>, %c: tensor<1x1024xf32>) -> tensor<1x1024xf32> {
+  %t = linalg.matmul ins(%a, %b : tensor<1x4096xf32>, tensor<4096x1024xf32>) outs(%c : tensor<1x1024xf32>) -> tensor<1x1024xf32>
+  func.return %t : tensor<1x1024xf32>
 }
 
 // Lines of a large transpose go past the caches, in pieces that SPIR-V has.
