@@ -12,7 +12,7 @@ from onnx import helper, numpy_helper
 from devscope.frontends.onnx import contributed
 from devscope.frontends.onnx.builder import Builder, Value
 from devscope.frontends.onnx.devices import location_of
-from devscope.frontends.onnx.rewriter import Graph
+from devscope.frontends.onnx.rewriter import Graph, tensor_of
 from devscope.frontends.onnx.types import DTYPES, Refused, UnknownShape, element_of
 
 
@@ -430,14 +430,10 @@ def array_of(tensor: Any) -> np.ndarray[Any, Any]:
 
 def _constant(proto: Any) -> np.ndarray[Any, Any]:
     (attribute,) = proto.attribute
-    value = helper.get_attribute_value(attribute)
-    if attribute.name == "value":
-        return array_of(value)
-    if attribute.name in ("value_float", "value_floats"):
-        return np.array(value, np.float32)
-    if attribute.name in ("value_int", "value_ints"):
-        return np.array(value, np.int64)
-    raise Refused(f"a constant given as {attribute.name}")
+    tensor = tensor_of(attribute)
+    if tensor is None:
+        raise Refused(f"a constant given as {attribute.name}")
+    return array_of(tensor)
 
 
 def element_of_array(array: np.ndarray[Any, Any]) -> str:

@@ -27,8 +27,8 @@ class Graph:
                 self.shapes[info.name] = [dim.dim_value or dim.dim_param or None for dim in type_.shape.dim]
         self._tensors = {tensor.name: tensor for tensor in model.graph.initializer}
         for node in model.graph.node:
-            if node.op_type == "Constant" and node.attribute[0].name == "value":
-                self._tensors[node.output[0]] = node.attribute[0].t
+            if node.op_type == "Constant" and (tensor := tensor_of(node.attribute[0])) is not None:
+                self._tensors[node.output[0]] = tensor
         for name, tensor in self._tensors.items():
             self.shapes[name], self._types[name] = [*tensor.dims], tensor.data_type
         self.whole: dict[str, int] = {}
@@ -59,6 +59,17 @@ class Graph:
         self.shapes[name], self._types[name] = [*array.shape], tensor.data_type
         self.model.graph.initializer.append(tensor)
         return name
+
+
+_NUMBERS = {"value_int": np.int64, "value_ints": np.int64, "value_float": np.float32, "value_floats": np.float32}
+
+
+def tensor_of(attribute: Any) -> Any:
+    """What a Constant has; None of text and of what is sparse."""
+    if attribute.name == "value":
+        return attribute.t
+    dtype = _NUMBERS.get(attribute.name)
+    return dtype and numpy_helper.from_array(np.array(helper.get_attribute_value(attribute), dtype))
 
 
 class Unknown(Refused):

@@ -286,6 +286,10 @@ REWRITTEN = {
     "shuffle": ([node("DepthToSpace", "x", "y", blocksize=2, mode="CRD")], ["n", 8, "h", 4]),
     "reshape": ([node("Transpose", "x", "a", perm=[2, 0, 1, 3]), node("Reshape", "a rows", "y")],
                 ["n", 4, "h", 8]),
+    "reshape by numbers": ([node("Transpose", "x", "a", perm=[2, 0, 1, 3]),
+                            node("Constant", "", "numbers", value_ints=[-1, 32]),
+                            node("Reshape", "a numbers", "y")],
+                           ["n", 4, "h", 8]),
 }  # fmt: skip
 
 
@@ -301,7 +305,7 @@ def test_written_out_for_dimensions_of_any_size(case: str) -> None:
     }  # fmt: skip
     weights = {name: array for name, array in weights.items() if any(name in one.input for one in nodes)}
     model = model_of(nodes, [info("x", *shape)], [info("y", *(["o", "p", "q", "r"][: len(shape)]))], weights, 19)
-    if case == "reshape":
+    if case.startswith("reshape"):
         model.graph.output[0].CopyFrom(info("y", "m", 32))
     deferred = imported(model)
     assert isinstance(deferred, DeferredSource)
