@@ -74,8 +74,9 @@ def _lists(
     lists = [tensor(extents[-1:], of) for of in kinds]
     dynamic = commas(size for size, extent in zip(sizes, extents, strict=False) if extent < 0)
     for n, (of, type_) in enumerate(zip(kinds, types, strict=True)):
-        zero = "0.0" if str(of)[0] in "bf" else "0"
-        emit(f"%{tag}z{n} = arith.constant {zero} : {of}\n%{tag}e{n} = tensor.empty({dynamic}) : {type_}")
+        emit(f"%{tag}c{n} = stablehlo.constant dense<{_zero(of)}> : tensor<{of}>")
+        emit(f"%{tag}z{n} = tensor.extract %{tag}c{n}[] : tensor<{of}>")
+        emit(f"%{tag}e{n} = tensor.empty({dynamic}) : {type_}")
         outs = f"ins(%{tag}z{n} : {of}) outs(%{tag}e{n} : {type_})"
         emit(f"%{tag}f{n} = linalg.fill {outs} -> {type_}")
     rows = [f"%{tag}d{dim}" for dim in range(len(sizes))]
@@ -101,6 +102,19 @@ def _lists(
         emit(f"tensor.parallel_insert_slice {state[n]} into %{tag}o{n}{place} : {list_} into {type_}")
     emit("}\n}")
     return [f"%{tag}#{n}" if len(kinds) > 1 else f"%{tag}" for n in range(len(kinds))]
+
+
+def _zero(of: Any) -> str:
+    name = str(of)
+    return (
+        "(0.0, 0.0)"
+        if name.startswith("complex")
+        else "0.0"
+        if name[0] in "bf"
+        else "false"
+        if name == "i1"
+        else "0"
+    )
 
 
 def _look(

@@ -198,7 +198,8 @@ def expand_reduce_window(op: Any) -> None:
     """Of dynamic extents, of which upstream lowers pooling alone, and of padding that is left out, as in XLA.
 
     Upstream pads with what the fold begins with, as StableHLO's specification does. Where that is not neutral
-    (``a + b + a * b`` of infinity and 0, sums that begin with 2), XLA folds the elements alone.
+    (``a + b + a * b`` of infinity and 0, sums that begin with 2), XLA folds the elements alone. Where padding is
+    negative, upstream cuts, also where there is nothing to cut from.
     """
     extents = shape(op.operands[0].type)
     rank = len(extents)
@@ -235,6 +236,8 @@ def _pads_neutrally(op: Any) -> bool:
     """Whether it changes nothing to fold what the fold begins with once more."""
     *body, _ = [inner.operation for inner in op.regions[0].blocks[0].operations]
     if len(op.results) > 1 or len(body) != 1:
+        return False
+    if min(integers(op, "padding", [0])) < 0:
         return False
     return body[0].name in _IDEMPOTENT or _number(op.operands[1]) == _NEUTRAL.get(body[0].name, math.nan)
 

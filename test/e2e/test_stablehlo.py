@@ -84,6 +84,30 @@ func.func @folds(%x: tensor<3x4xbf16>, %y: tensor<34xbf16>, %z: tensor<4xf32>)
   }) : (tensor<4xf32>, tensor<f32>) -> tensor<3xf32>
   return %0, %1, %2, %3 : tensor<3xbf16>, tensor<3x3xbf16>, tensor<bf16>, tensor<3xf32>
 }
+func.func @largest_of_unsigned(%x: tensor<2x16xui8>) -> tensor<2x2xui8> {
+  %0 = "stablehlo.sort"(%x) <{dimension = 1 : i64, is_stable = true}> ({
+  ^bb0(%a: tensor<ui8>, %b: tensor<ui8>):
+    %g = stablehlo.compare GT, %a, %b : (tensor<ui8>, tensor<ui8>) -> tensor<i1>
+    stablehlo.return %g : tensor<i1>
+  }) : (tensor<2x16xui8>) -> tensor<2x16xui8>
+  %1 = stablehlo.slice %0 [0:2, 0:2] : (tensor<2x16xui8>) -> tensor<2x2xui8>
+  return %1 : tensor<2x2xui8>
+}
+func.func @cropped(%x: tensor<1x3xf32>) -> (tensor<2x4xf32>, tensor<0x3xf32>) {
+  %c = stablehlo.constant dense<0.0> : tensor<f32>
+  %0 = "stablehlo.reduce_window"(%x, %c) <{window_dimensions = array<i64: 1, 2>,
+      padding = dense<[[-1, 2], [-1, 3]]> : tensor<2x2xi64>}> ({
+  ^bb0(%a: tensor<f32>, %b: tensor<f32>):
+    %s = stablehlo.add %a, %b : tensor<f32>
+    stablehlo.return %s : tensor<f32>
+  }) : (tensor<1x3xf32>, tensor<f32>) -> tensor<2x4xf32>
+  %1 = "stablehlo.reduce_window"(%x, %c) <{window_dimensions = array<i64: 2, 1>}> ({
+  ^bb0(%a: tensor<f32>, %b: tensor<f32>):
+    %s = stablehlo.add %a, %b : tensor<f32>
+    stablehlo.return %s : tensor<f32>
+  }) : (tensor<1x3xf32>, tensor<f32>) -> tensor<0x3xf32>
+  return %0, %1 : tensor<2x4xf32>, tensor<0x3xf32>
+}
 func.func @brain(%x: tensor<6xbf16>, %y: tensor<6xbf16>) -> (tensor<6xf32>, tensor<6xbf16>, tensor<6xf32>) {
   %0 = stablehlo.add %x, %y : tensor<6xbf16>
   %1 = stablehlo.subtract %0, %x : tensor<6xbf16>
@@ -177,6 +201,17 @@ def test_folds_are_those_of_xla(program: Any) -> None:
     np.testing.assert_array_equal(windows.astype(np.float32), [[256, 3, 2], [3, 258, 256], [nan, nan, nan]])
     assert long == 288
     np.testing.assert_array_equal(products, [35, np.inf, np.inf])
+
+
+def test_few_of_unsigned(program: Any) -> None:
+    x = np.random.default_rng(6).integers(0, 256, (2, 16)).astype(np.uint8)
+    np.testing.assert_array_equal(program.run("largest_of_unsigned", x), np.sort(x)[:, :-3:-1])
+
+
+def test_windows_of_what_padding_leaves(program: Any) -> None:
+    padded, none = program.run("cropped", np.array([[1, 2, 3]], np.float32))
+    assert padded.tolist() == [[0, 0, 0, 0]] * 2
+    assert none.shape == (0, 3)
 
 
 def test_brain_floats_are_rounded_between_operations(program: Any) -> None:
