@@ -14,6 +14,7 @@ from devscope.lowering.kernels.nest import Nest, collapse_loops, copy_nest, matc
 from devscope.lowering.kernels.streams import NEVER
 from devscope.lowering.kernels.table import Row, Schedules
 from devscope.lowering.kernels.tiles import ELEMENTS, LINE, fetch_tile, move_tile
+from devscope.lowering.kernels.turned_copies import turned_copy
 from devscope.lowering.memory.effects import mark_written
 
 KIND = "transpose"
@@ -21,11 +22,21 @@ KIND = "transpose"
 
 def call_transposes(module: Any, schedules: Schedules, library: KernelLibrary) -> None:
     """Replace the transposes of ``module``, bufferised host code, for which there are rows."""
-    for nest in find_transposes(module):
+
+    def replace(nest: Nest) -> bool:
         element = str(ir.MemRefType(nest.results[0].value.type).element_type)
         row = schedules.choose(nest.op, KIND, element, sizes_of(nest))
         if row is not None:
             _replace(nest, element, row, library)
+        return row is not None
+
+    for nest in find_transposes(module):
+        replace(nest)
+    for op in mlir_util.named(module.operation, "linalg.generic", "linalg.map"):
+        nest = turned_copy(op)
+        if nest is not None and not replace(nest):
+            for view in nest.operands:
+                view.value.owner.operation.erase()
 
 
 def find_transposes(module: Any) -> Iterator[Nest]:

@@ -138,3 +138,30 @@ def test_brain_floats_and_strides_in_tiles_of_gpus(gpu: None) -> None:  # noqa: 
     assert any("tile_transpose" in kernel.name for kernel in run.program.devices[0].kernels)
     x = np.arange(70 * 90).reshape(70, 90).astype(np.float32).astype(ml_dtypes.bfloat16)
     np.testing.assert_array_equal(run(x), x[3:53, 5:45].T)
+
+
+def test_quarters_of_a_turn_are_transposes() -> None:
+    """Copies that load what they write at another place, backwards along either axis."""
+    turns = {
+        "left": ("%j, %y", lambda x: np.rot90(x, 1)),
+        "right": ("%x, %i", lambda x: np.rot90(x, 3)),
+        "both": ("%x, %y", lambda x: x[::-1, ::-1].T),
+    }
+    text = "\n".join(
+        f"""func.func @{name}(%a: tensor<33x70xf32>) -> tensor<70x33xf32> {{
+          %r = tensor.generate {{ ^bb0(%i: index, %j: index):
+            %rows = arith.constant 32 : index
+            %columns = arith.constant 69 : index
+            %x = arith.subi %rows, %j : index
+            %y = arith.subi %columns, %i : index
+            %e = tensor.extract %a[{place}] : tensor<33x70xf32>
+            tensor.yield %e : f32
+          }} : tensor<70x33xf32>
+          return %r : tensor<70x33xf32>
+        }}"""
+        for name, (place, _) in turns.items()
+    )
+    x = np.arange(33 * 70, dtype=np.float32).reshape(33, 70)
+    with devscope.compile(text) as executable:
+        for name, (_, turned) in turns.items():
+            np.testing.assert_array_equal(executable.run(name, x), turned(x))

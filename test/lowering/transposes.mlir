@@ -15,3 +15,18 @@ func.func @main(%x: tensor<200x300xf32>, %y: tensor<?x64x96x?xf16>, %z: tensor<4
   %c = linalg.transpose ins(%z : tensor<4x100xf64>) outs(%ez : tensor<100x4xf64>) permutation = [1, 0]
   return %a, %b, %c : tensor<300x200xf32>, tensor<?x?x64x96xf16>, tensor<100x4xf64>
 }
+
+// A quarter of a turn is one, too, of which the result is written backwards.
+
+// CHECK: transposes.mlir:24:8: linalg.map, b 1, m 33, n 70, f32: transpose with rows
+func.func @turned(%x: tensor<33x70xf32>) -> tensor<70x33xf32>
+    attributes {device.target = #device.target<"cpu", {cpu = "x86-64-v4"}>} {
+  %r = tensor.generate {
+  ^bb0(%i: index, %j: index):
+    %last = arith.constant 69 : index
+    %y = arith.subi %last, %i : index
+    %element = tensor.extract %x[%j, %y] : tensor<33x70xf32>
+    tensor.yield %element : f32
+  } : tensor<70x33xf32>
+  return %r : tensor<70x33xf32>
+}
