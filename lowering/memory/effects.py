@@ -123,7 +123,9 @@ def elementwise_pairs(op: Any) -> list[tuple[Any, Any]]:
         if _ELEMENTWISE not in op.attributes:
             return []
         numbers, operands = list(ir.DenseI64ArrayAttr(op.attributes[_ELEMENTWISE])), list(op.operands)
-        return [(operands[a], operands[b]) for a, b in zip(numbers[::2], numbers[1::2], strict=True)]
+        written = _written(op.name, op, operands)  # an input that the kernel makes itself has elements to lose
+        pairs = [(operands[a], operands[b]) for a, b in zip(numbers[::2], numbers[1::2], strict=True)]
+        return [(source, target) for source, target in pairs if source not in written]
     if op.name != "linalg.generic" or "reduction" in str(op.attributes["iterator_types"]) or _body_reads(op):
         return []
     inputs, _ = ir.DenseI32ArrayAttr(op.attributes["operandSegmentSizes"])

@@ -13,6 +13,7 @@ import pytest
 from program_case import share
 from random_program import Generator
 
+import devscope
 from devscope.api import CompileOptions, build
 from devscope.errors import LoweringError, PlanError
 from devscope.pipeline import compile_source
@@ -76,3 +77,31 @@ def test_results_do_not_depend_on_the_plan(number: int, shared_machine: Path) ->
         error.add_note(f"program {number} with DEVSCOPE_TEST_SEED={SEED}, {default=}, {arguments=}")
         error.add_note(program.text)
         raise
+
+
+def test_what_a_kernel_fills_is_not_in_the_memory_of_its_result() -> None:
+    """It is written, too: which of both were there in the end nothing would say."""
+    text = """
+      #nothing = affine_map<(d0, d1) -> ()>
+      #own = affine_map<(d0, d1) -> (d0, d1)>
+      #device = #device.scope<"opencl", 0 : i64, "", "">
+      func.func @main(%x: tensor<2x1xi32>) -> tensor<2x1xi32> {
+        %c = arith.constant dense<2147483647> : tensor<i32>
+        %u = tensor.empty() {device.scope = #device} : tensor<f32>
+        %e = tensor.empty() : tensor<2x1xi32>
+        %f = linalg.generic {indexing_maps = [#nothing, #own], iterator_types = ["parallel", "parallel"]}
+            ins(%c : tensor<i32>) outs(%e : tensor<2x1xi32>) {
+        ^bb0(%in: i32, %out: i32):
+          linalg.yield %in : i32
+        } -> tensor<2x1xi32>
+        %r = linalg.generic {indexing_maps = [#own, #nothing, #own], iterator_types = ["parallel", "parallel"]}
+            ins(%x, %u : tensor<2x1xi32>, tensor<f32>) outs(%f : tensor<2x1xi32>)
+            attrs = {device.scope = #device} {
+        ^bb0(%in: i32, %unused: f32, %out: i32):
+          %least = arith.minsi %out, %in : i32
+          linalg.yield %least : i32
+        } -> tensor<2x1xi32>
+        return %r : tensor<2x1xi32>
+      }"""
+    x = np.array([[-7], [3]], np.int32)
+    np.testing.assert_array_equal(devscope.run(text, x, cache=False), x)
