@@ -106,15 +106,11 @@ def _lists(
 
 def _zero(of: Any) -> str:
     name = str(of)
-    return (
-        "(0.0, 0.0)"
-        if name.startswith("complex")
-        else "0.0"
-        if name[0] in "bf"
-        else "false"
-        if name == "i1"
-        else "0"
-    )
+    if name.startswith("complex"):
+        return "(0.0, 0.0)"
+    if name == "i1":
+        return "false"
+    return "0.0" if name[0] in "bf" else "0"
 
 
 def _look(
