@@ -188,7 +188,8 @@ class _Apart:
                 made.append(known[type_])
                 continue
             operands = [self._of(v)[number] if _is_vector(v) else v for v in op.operands]
-            made.append(build.value(op.name, operands, type_, attributes))
+            name = _fma(type_) if op.name == "vector.fma" else op.name
+            made.append(build.value(name, operands, type_, attributes))
         return made
 
     def broadcast(self, build: Builder, op: Any) -> list[Any]:
@@ -211,8 +212,7 @@ class _Apart:
             for column in columns:
                 factor, sum_ = spread[column.type], next(so_far)
                 if is_float:
-                    name = "vector.fma" if _is_vector(column) else "math.fma"
-                    made.append(build.value(name, [factor, column, sum_], column.type))
+                    made.append(build.value(_fma(column.type), [factor, column, sum_], column.type))
                 else:
                     product_ = build.value("arith.muli", [factor, column], column.type)
                     made.append(build.value("arith.addi", [product_, sum_], column.type))
@@ -491,6 +491,10 @@ def _one(element: Any) -> Any:
 
 def _as_vector(build: Builder, piece: Any) -> Any:
     return piece if _is_vector(piece) else build.value("vector.broadcast", [piece], _one(piece.type))
+
+
+def _fma(type_: Any) -> str:
+    return "vector.fma" if isinstance(type_, ir.VectorType) else "math.fma"
 
 
 def _hints(op: Any, bytes_: int) -> dict[str, Any]:

@@ -403,3 +403,21 @@ def test_small_stacks(threads: int) -> None:
         threading.stack_size(before)
     thread.join()
     np.testing.assert_array_equal(found[0], program(x, w))
+
+
+def test_one_channel_on_a_device_adds_to_what_is_there() -> None:
+    """Vectors of one element are numbers there, which `vector.fma` does not take."""
+    made = devscope.compile(
+        """
+        func.func @main(%x: tensor<?x?x1xf32>, %w: tensor<3x1xf32>, %sums: tensor<?x?x1xf32>)
+            -> tensor<?x?x1xf32> {
+          %r = linalg.depthwise_conv_1d_nwc_wc ins(%x, %w : tensor<?x?x1xf32>, tensor<3x1xf32>)
+                                               outs(%sums : tensor<?x?x1xf32>) -> tensor<?x?x1xf32>
+          return %r : tensor<?x?x1xf32>
+        }""",
+        default="opencl:0",
+    )
+    rng = np.random.default_rng(0)
+    x, w, sums = (rng.standard_normal(shape).astype(np.float32) for shape in ((2, 9, 1), (3, 1), (2, 7, 1)))
+    expected = sums + sum(x[:, k : k + 7] * w[k] for k in range(3))
+    np.testing.assert_allclose(made(x, w, sums), expected, rtol=1e-5, atol=1e-6)
