@@ -71,6 +71,8 @@ class DeviceSplitPass(PlannedModulePass, DeviceBindTargetPass):
 
     def run(self, analyses: AnalysisManager) -> bool:
         super().run(analyses)
+        if _copy_shapes(analyses.module):
+            analyses.invalidate()
         binding = TargetBinding.parse(self.targets)
         scopes = analyses.get(ScopeAnalysis)
         functions = list(scopes.symbols.functions.values())
@@ -94,6 +96,18 @@ class DeviceSplitPass(PlannedModulePass, DeviceBindTargetPass):
         analyses.invalidate()
         _mark_calls(analyses)
         return True
+
+
+def _copy_shapes(module: ModuleOp) -> bool:
+    """A shape of TOSA is known where it is used: a function cannot take one. Those of other blocks are copied."""
+    shapes = [op for op in module.walk() if op_name(op) == "tosa.const_shape"]
+    uses = [(op, use) for op in shapes for use in list(op.results[0].uses)]
+    moved = [(op, use) for op, use in uses if use.operation.parent is not op.parent]
+    for op, use in moved:
+        copy = op.clone()
+        Rewriter.insert_op(copy, InsertPoint.before(use.operation))
+        use.operation.operands[use.index] = copy.results[0]
+    return bool(moved)
 
 
 def _reshape_by_sizes(functions: Sequence[FuncOp], scopes: ScopeAnalysis) -> None:
