@@ -364,12 +364,18 @@ def reduce(g: Generator, block: Block) -> None:
     )
 
     def run_windows(e: Environment) -> Any:
-        padded = np.pad(np.asarray(e[x]), padding, constant_values=np.asarray(e[initial])[()])
+        # XLA leaves padding out, where the specification folds what the fold begins with once more.
+        outside = _NEUTRAL.get(name, np.asarray(e[initial])[()])
+        padded = np.pad(np.asarray(e[x]), padding, constant_values=outside)
         view = windows(padded, range(rank), shape.sizes, shape.strides, shape.dilations, outs)
         flat = view.reshape([*view.shape[:rank], math.prod(view.shape[rank:])])
         return fold(e, op, flat, np.full(flat.shape[:-1], e[initial]))
 
     g.emit(block, result, text, run_windows)
+
+
+_NEUTRAL = {"add": -0.0, "multiply": 1, "xor": 0}
+"""Of reducers that another element changes, even one that there was before."""
 
 
 def _array(values: Sequence[int]) -> str:
