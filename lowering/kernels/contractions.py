@@ -41,12 +41,13 @@ def call_contractions(
             continue
         words = words_of(found.a.element, found.b.element, found.element)
         narrow = words.element if words else None
-        known = (KIND, found.element, found.sizes(), found.contiguous(), narrow)
-        if in_parts and (parts := split_contraction(op, found, schedules.find(*known), constants)):
+        sizes, contiguous = found.sizes(), found.contiguous()
+        row = schedules.find(KIND, found.element, sizes, contiguous, narrow)
+        if in_parts and (parts := split_contraction(op, found, row, constants)):
             call_contractions(parts, schedules, library, constants)
             continue
-        row = schedules.choose(op, *known)
         if row is not None:
+            schedules.note(op, row, found.element, sizes, contiguous)
             found.words = words if row.element == narrow else None
             if row.template == PACKED:
                 _place_operands(op, found, row, constants)

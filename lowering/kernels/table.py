@@ -82,19 +82,12 @@ class Schedules:
         return next(row.numbers for row in self.rows if row.kind == "loops")
 
     def choose(
-        self,
-        op: Any,
-        kind: str,
-        element: str,
-        sizes: Mapping[str, int | None],
-        contiguous: str | None = None,
-        narrow: str | None = None,
+        self, op: Any, kind: str, element: str, sizes: Mapping[str, int | None], contiguous: str | None = None
     ) -> Row | None:
-        """The row for an operation that is a ``kind``; it is noted. ``sizes``: those of the loops, by name.
-        ``narrow``: another type that it may be computed in."""
-        row = self.find(kind, element, sizes, contiguous, narrow)
+        """The row for an operation that is a ``kind``; it is noted. ``sizes``: those of the loops, by name."""
+        row = self.find(kind, element, sizes, contiguous)
         if row is not None:
-            self.chosen.append(Choice(op.location, op.name, kind, element, sizes, contiguous, row))
+            self.note(op, row, element, sizes, contiguous)
         return row
 
     def find(
@@ -102,15 +95,21 @@ class Schedules:
         kind: str,
         element: str,
         sizes: Mapping[str, int | None],
-        contiguous: str | None = None,
+        contiguous: str | None,
         narrow: str | None = None,
     ) -> Row | None:
-        """What `choose` returns, not noted."""
+        """What `choose` returns, not noted. ``narrow``: another type that it may be computed in."""
         for row in self.rows:
             of = row.element if row.element == narrow else element
             if row.kind == kind and row.holds(of, sizes, contiguous):
                 return row
         return None
+
+    def note(
+        self, op: Any, row: Row, element: str, sizes: Mapping[str, int | None], contiguous: str | None
+    ) -> None:
+        """That ``op`` got ``row``."""
+        self.chosen.append(Choice(op.location, op.name, row.kind, element, sizes, contiguous, row))
 
     def include(self, op: Any, element: str, sizes: Mapping[str, int | None]) -> None:
         """Note that the kernel of the last choice computes ``op``, too."""
