@@ -24,7 +24,7 @@ from devscope.frontends.torch.lowering_worker import CALL, LIMITS
 from devscope.frontends.torch.matrix_operations import ROUTINES
 from devscope.frontends.torch.signature import ENTRY, Signature
 from devscope.frontends.torch.size_arithmetic import lower_size_arithmetic
-from devscope.frontends.torch.views import flatten_joined_dimensions
+from devscope.frontends.torch.views import flatten_joined_dimensions, take_parts
 from devscope.lowering.interop.bindings import without_dialect_modules
 from devscope.lowering.interop.parsing import bytecode
 
@@ -55,6 +55,7 @@ def import_graph(graph: Any, signature: Signature) -> bytes:
     choose_of_branches(graph)
     fold_empty_tensors(graph)
     flatten_joined_dimensions(graph)
+    take_parts(graph)
     lower_size_arithmetic(graph)
     _refuse_loops(graph)
     _refuse_random_numbers(graph)

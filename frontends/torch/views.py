@@ -1,4 +1,4 @@
-"""Views of several dimensions of unknown size, in a form that torch-mlir lowers.
+"""Views in a form that torch-mlir lowers well: of several dimensions of unknown size, of complex numbers.
 
 Its lowering of ``aten.view`` takes one dimension of unknown size for the whole of what is joined, and others for 1
 (``ConvertAtenViewOp`` in TorchToLinalg/DataMovement.cpp): ``[?, ?, 8] -> [?, 8]`` becomes ``[?, 1, 8]``; and in
@@ -54,6 +54,21 @@ def flatten_joined_dimensions(graph: Any) -> None:
             graph.erase_node(node)
         elif joined:
             node.args = (value, *node.args[1:])
+
+
+def take_parts(graph: Any) -> None:
+    """Make ``aten.real`` or ``aten.imag`` of one of the two numbers of ``aten.view_as_real``.
+
+    torch-mlir writes both, in an array of twice as many numbers, of which every second one is read then.
+    """
+    for view in graph.find_nodes(op="call_function", target=aten.view_as_real.default):
+        for node in list(view.users):
+            last = node.target is aten.select.int and node.args[1] in (-1, view.meta["val"].dim() - 1)
+            if last and node.args[2] in (0, 1):
+                node.target = (aten.real.default, aten.imag.default)[node.args[2]]
+                node.args = (view.args[0],)
+        if not view.users:
+            graph.erase_node(view)
 
 
 def _is_same(one: Sequence[Any], other: Sequence[Any]) -> bool:

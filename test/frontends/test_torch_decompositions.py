@@ -394,3 +394,18 @@ def test_padded_sentences_are_as_in_eager_inference(padding: list[int]) -> None:
     with torch.no_grad():
         expected = encoder(x, src_key_padding_mask=mask)
     np.testing.assert_allclose(found, expected.numpy(), rtol=1e-4, atol=1e-5)
+
+
+def test_parts_of_complex_numbers_are_read_where_they_are() -> None:
+    """Not from a copy of both as numbers of their own, which takes most of the time of simple functions."""
+    from devscope.frontends.torch.views import take_parts
+
+    def function(x: Any) -> Any:
+        both = torch.view_as_real(x)
+        return both.select(-1, 0), both.select(2, 1), both.select(0, 0)
+
+    z = torch.complex(_random(2, 3), _random(2, 3))
+    graph = torch.export.export(_Module(function), (z,)).graph
+    take_parts(graph)
+    names = [str(node.target) for node in graph.nodes if node.op == "call_function"]
+    assert names == ["aten.view_as_real.default", "aten.real.default", "aten.imag.default", "aten.select.int"]
