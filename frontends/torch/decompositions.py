@@ -18,6 +18,7 @@ from devscope.frontends.torch import (
     complex_decompositions,
     convolution_decompositions,
     matrix_decompositions,
+    narrow_decompositions,
     own_decompositions,
     placing_decompositions,
     sampling_decompositions,
@@ -37,6 +38,7 @@ _OWN = tuple(
         sampling_decompositions,
         byte_decompositions,
         scalar_decompositions,
+        narrow_decompositions,
     )
 )
 _PREFERRED = ("aten.fft_", "aten.stft", "aten.istft", "aten.linalg_norm", "aten.linalg_matrix_norm")

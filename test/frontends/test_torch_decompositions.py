@@ -409,3 +409,24 @@ def test_parts_of_complex_numbers_are_read_where_they_are() -> None:
     take_parts(graph)
     names = [str(node.target) for node in graph.nodes if node.op == "call_function"]
     assert names == ["aten.view_as_real.default", "aten.real.default", "aten.imag.default", "aten.select.int"]
+
+
+def test_functions_of_narrow_floats_round_once() -> None:
+    def function(x: Any) -> Any:
+        return (
+            *(F.gelu(x), F.gelu(x, approximate="tanh"), F.elu(x), F.selu(x), x.sigmoid(), x.abs().rsqrt()),
+            *(torch.hypot(x, x * 0.5), torch.logaddexp(x, x * 0.5), x.norm(dim=1), torch.linalg.vector_norm(x, 1)),
+            *(x.cumsum(1), x.cumsum(1, dtype=torch.float32), x.cumprod(1), x.prod(1), x.sum(0), x[:, :0].prod(1)),
+        )
+
+    special = torch.tensor([torch.nan, torch.inf, -torch.inf, 0.0, -0.0, -3.5, 1e-30, 88.0])
+    for dtype in (torch.bfloat16, torch.float16):
+        x = torch.cat((special.expand(2, 8), 2 * _random(6, 8))).to(dtype)
+        with devscope.compile(function, (x,), cache=False) as exe:
+            found = exe(x)
+        for ours, exact in zip(found, function(x.double()), strict=True):
+            ours = torch.from_numpy(np.asarray(ours, dtype=np.float64))
+            limit = exact.abs() * torch.finfo(dtype).eps + 1e-6
+            is_large = exact.abs() > torch.finfo(dtype).max
+            same = (ours - exact).abs() <= limit
+            assert (same | (ours == exact) | (ours.isnan() & exact.isnan()) | is_large).all(), (ours, exact)
