@@ -8,12 +8,11 @@ from devscope.lowering import mlir_util
 from devscope.lowering.interop.bindings import ir
 from devscope.lowering.mlir_util import Builder
 
-#: What combines two partial results into one, with what changes nothing. Sums and products of floats are of parts,
-#: as numpy's and PyTorch's are: one that is infinite on the way in one order may not be in another.
+#: What combines two partial results into one, with what changes nothing. Products of floats are none of these: in
+#: another order they may be infinite on the way, or 0, and NaN is what infinity times 0 is.
 _NEUTRAL = {
     "arith.addf": "-0.0",
     "arith.addi": "0",
-    "arith.mulf": "1.0",
     "arith.muli": "1",
     "arith.andi": "-1",
     "arith.ori": "0",
@@ -44,7 +43,7 @@ def clone_body(
         for inner in mlir_util.walk(copy)[1:]:
             if inner.name == "linalg.index":
                 mlir_util.replace_op(inner, [indices[ir.IntegerAttr(inner.attributes["dim"]).value]])
-        if op in sums and op.name in ("arith.addf", "arith.mulf"):
+        if op in sums and op.name == "arith.addf":
             _allow_reassociation(copy)
         mapping.update(zip(op.results, copy.results, strict=True))
     return [mapping.get(value, value) for value in end.operands]

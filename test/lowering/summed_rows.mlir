@@ -25,15 +25,3 @@ func.func @greatest(%x: tensor<7x100xf16>, %start: tensor<7xf16>) -> tensor<7xf1
     }
   return %max : tensor<7xf16>
 }
-
-// Products of floats are of parts, too.
-
-// CHECK: call reassoc float @llvm.vector.reduce.fmul.v4f32
-func.func @product(%x: tensor<7x4096xf32>, %start: tensor<7xf32>) -> tensor<7xf32> {
-  %product = linalg.reduce ins(%x : tensor<7x4096xf32>) outs(%start : tensor<7xf32>) dimensions = [1]
-    (%a: f32, %b: f32) {
-      %c = arith.mulf %b, %a : f32
-      linalg.yield %c : f32
-    }
-  return %product : tensor<7xf32>
-}
