@@ -161,29 +161,32 @@ def _pad(x: _Tensor, pad: list[Any], value: Any = 0) -> Any:
     return aten.constant_pad_nd.default(x, [max(width, 0) for width in pad], value)
 
 
-def _pad_with_own(x: _Tensor, pad: list[Any], part: Callable[[_Tensor, int, Any, int], _Tensor]) -> Any:
-    """Slices of ``x`` around it, by dimension: torch-mlir computes for each element which one it is.
+def _pad_with_own(x: _Tensor, pad: list[Any], part: Callable[[_Tensor, int, int, int], _Tensor]) -> Any:
+    """``x`` in the middle of the result, then slices of that around it, by dimension: torch-mlir computes for each
+    element which one it is.
 
-    ``part`` makes them: of a tensor, along a dimension, from a place inwards (from the end if that is negative).
+    ``part`` makes them: of a tensor, along a dimension, from an edge inwards, back if the width is negative.
     """
     if not all(isinstance(width, int) and width >= 0 for width in pad):
         return NotImplemented
+    made = aten.constant_pad_nd.default(x, pad) if any(pad) else x.clone()
     for step, (low, high) in enumerate(zip(pad[::2], pad[1::2], strict=True)):
         dim = x.dim() - 1 - step
-        before, behind = part(x, dim, 0, low), part(x, dim, -1, high)
-        parts = [each for each, width in ((before, low), (x, 1), (behind, high)) if width]
-        x = torch.cat(parts, dim) if len(parts) > 1 else x
-    return x if any(pad) else x.clone()
+        end = low + x.shape[dim]
+        if low:
+            made = torch.slice_scatter(made, part(made, dim, low, low), dim, 0, low)
+        if high:
+            made = torch.slice_scatter(made, part(made, dim, end - 1, -high), dim, end, end + high)
+    return made
 
 
 def _mirrored(x: _Tensor, dim: int, edge: int, width: int) -> _Tensor:
-    first = 1 if edge == 0 else x.shape[dim] - 1 - width
-    return x.narrow(dim, first, width).flip(dim)
+    first = edge + 1 if width > 0 else edge + width
+    return x.narrow(dim, first, abs(width)).flip(dim)
 
 
 def _repeated(x: _Tensor, dim: int, edge: int, width: int) -> _Tensor:
-    sizes = [width if d == dim else -1 for d in range(x.dim())]
-    return x.narrow(dim, 0 if edge == 0 else x.shape[dim] - 1, 1).expand(sizes)
+    return x.narrow(dim, edge, 1).expand([abs(width) if d == dim else -1 for d in range(x.dim())])
 
 
 def _adaptive_windows(size: Any, count: Any) -> tuple[_Tensor, _Tensor]:

@@ -51,7 +51,8 @@ class Emitter:
         self._carried = [n for n, o in enumerate(nest.results) if self._sums and summed.isdisjoint(o.dims)]
         is_choice = self._sums == 1 and mostly_stays(nest.op, len(self._carried))
         self._is_guarded = is_choice and is_vectorisable(nest, order[-1])
-        self._lanes = streamed_lanes(nest, order[-1], numbers) if order and not self._sums and not again else 0
+        may_stream = order and not self._sums and not again
+        self._lanes = streamed_lanes(nest, order[-1], numbers, may_load=True) if may_stream else 0
         self._numbers = numbers
         used = uses(nest.op)
         self._used = [argument in used for argument in self._block.arguments]

@@ -23,13 +23,17 @@ NEVER = 1 << 40
 """Bytes from which on results go past the caches, where none do."""
 
 
-def streamed_lanes(nest: Nest, loop: int, numbers: Numbers, functions: Collection[str] = ()) -> int:
+def streamed_lanes(
+    nest: Nest, loop: int, numbers: Numbers, functions: Collection[str] = (), may_load: bool = False
+) -> int:
     """Elements of a line of the result, if rows of it, along ``loop``, may be streamed; else 0.
 
-    ``functions``: see `is_vectorisable`.
+    ``functions``, ``may_load``: see `is_vectorisable`.
     """
     (result, *others) = nest.results
-    if others or not all(nest.parallel) or not nest.is_pure or not is_vectorisable(nest, loop, functions):
+    if others or not all(nest.parallel) or not nest.is_pure:
+        return 0
+    if not is_vectorisable(nest, loop, functions, may_load):
         return 0
     type_ = ir.MemRefType(result.value.type)
     bytes_, extent = mlir_util.element_bytes(type_.element_type), nest.static_extent(loop)

@@ -8,6 +8,7 @@ from devscope.lowering.interop.bindings import ir
 from devscope.lowering.kernels.nest import Nest
 from devscope.lowering.kernels.nest_bodies import neutral
 from devscope.lowering.kernels.tiles import ELEMENTS
+from devscope.lowering.kernels.vector_loads import LOAD, goes_along, load_along
 from devscope.lowering.mlir_util import Builder
 
 PART = 64
@@ -20,10 +21,11 @@ _MATH = frozenset(
 """What LLVM has for vectors; other functions may become calls for one number after the other."""
 
 
-def is_vectorisable(nest: Nest, loop: int, functions: Collection[str] = ()) -> bool:
+def is_vectorisable(nest: Nest, loop: int, functions: Collection[str] = (), may_load: bool = False) -> bool:
     """Whether iterations of ``loop`` can be done with vectors: all operands have elements side by side, or one.
 
-    ``functions``: operations of `math` that vectors can do, too.
+    ``functions``: operations of `math` that vectors can do, too. ``may_load``: whether the body may load such
+    elements itself.
     """
     for operand in nest.operands:
         if operand.is_buffer and loop in operand.dims:
@@ -31,6 +33,8 @@ def is_vectorisable(nest: Nest, loop: int, functions: Collection[str] = ()) -> b
             if operand.contiguous() != loop or operand.dims[-1] != loop or str(element) not in ELEMENTS:
                 return False
     for op in mlir_util.children(nest.op):
+        if may_load and op.name == LOAD and goes_along(op, nest, loop):
+            continue
         types = [value.type for value in (*op.operands, *op.results)]
         if not all(isinstance(type_, ir.IntegerType | ir.FloatType | ir.IndexType) for type_ in types):
             return False
@@ -45,11 +49,18 @@ def load_vector(build: Builder, buffer: Any, at: list[Any], lanes: int) -> Any:
 
 
 def clone_as_vectors(
-    build: Builder, of: Any, mapping: dict[Any, Any], indices: Mapping[int, Any], loop: int, lanes: int
+    build: Builder,
+    of: Any,
+    mapping: dict[Any, Any],
+    indices: Mapping[int, Any],
+    loop: int,
+    lanes: int,
+    mask: Any = None,
 ) -> list[Any]:
     """What the body of ``of`` yields in ``lanes`` iterations of ``loop``, the first of which is in ``indices``.
 
     ``mapping``: values for those of the body, vectors or numbers for all iterations; results are of either kind.
+    ``mask``: of the iterations that there are; None for all.
     """
     *ops, end = mlir_util.children(of)
     for op in ops:
@@ -67,6 +78,10 @@ def clone_as_vectors(
         if not any(isinstance(value.type, ir.VectorType) for value in operands):
             copy = build.clone(op)
             mlir_util.remap_operands(copy, mapping)
+        elif op.name == LOAD:
+            type_ = vector_of(lanes, op.results[0].type)
+            mapping[op.results[0]] = load_along(build, op, mapping, indices, type_, mask)
+            continue
         else:
             types = [vector_of(lanes, result.type) for result in op.results]
             attributes = dict(op.attributes.items())

@@ -19,6 +19,7 @@ from devscope.lowering.kernels.vector_bodies import (
     is_vectorisable,
     vector_of,
 )
+from devscope.lowering.kernels.vector_loads import LOAD
 from devscope.lowering.mlir_util import Builder
 
 _AT_ONCE = 4
@@ -38,15 +39,7 @@ INTEGER_DIVISIONS = {"divsi", "divui", "remsi", "remui", "ceildivsi", "ceildivui
 
 _EXTREMA = {"arith.maximumf", "arith.minimumf"}
 
-_REDUCTIONS = {
-    "addf": "add",
-    "addi": "add",
-    "mulf": "mul",
-    "muli": "mul",
-    "andi": "and",
-    "ori": "or",
-    "xori": "xor",
-}
+_REDUCTIONS = {"addf": "add", "addi": "add", "muli": "mul", "andi": "and", "ori": "or", "xori": "xor"}
 
 Indices = Mapping[int, Any]
 Loaded = Mapping[int, Any]
@@ -72,9 +65,10 @@ def lanes_of_loop(nest: Nest, loop: int, register: int, is_alone: bool) -> int:
     ``is_alone``: whether no other loop is around the nest.
     """
     extent = nest.static_extent(loop)
+    is_alone = is_alone and not any(op.name == LOAD for op in mlir_util.children(nest.op))
     if not register or extent == 1 or (is_alone and (extent is None or extent > _SHORT)):
         return 0
-    if not nest.is_pure or not is_vectorisable(nest, loop):
+    if not nest.is_pure or not is_vectorisable(nest, loop, may_load=True):
         return 0
     names = {op.name.partition(".")[2] for op in mlir_util.children(nest.op)}
     if names & INTEGER_DIVISIONS:
@@ -292,7 +286,7 @@ class VectorLoop:
         for argument, value in zip(self._arguments[self._nest.inputs :], old, strict=True):
             if value is not None:
                 mapping[argument] = value
-        made = clone_as_vectors(build, self._nest.op, mapping, here, self._loop, self._lanes)
+        made = clone_as_vectors(build, self._nest.op, mapping, here, self._loop, self._lanes, mask)
         return [as_vector(build, value, self._lanes) for value in made]
 
     def _load_results(self, build: Builder, here: Indices, mask: Any) -> list[Any]:
@@ -373,8 +367,8 @@ def _zeros(build: Builder, type_: Any) -> Any:
 
 
 def across(build: Builder, name: str, vector: Any, number: Any) -> Any:
-    """All elements of a vector, and a number, combined by the operation ``name`` of arith; in any order."""
-    order = " fastmath<reassoc>" if name in ("addf", "mulf") else ""
+    """All elements of a vector, and a number, combined by the operation ``name`` of arith; sums in any order."""
+    order = " fastmath<reassoc>" if name == "addf" else ""
     kind, types = _REDUCTIONS.get(name, name), f"{vector.type} into {number.type}"
     text = f"vector.reduction <{kind}>, %0, %1{order} : {types}"
     return build.insert(text, [vector, number])[0].result

@@ -165,3 +165,45 @@ def test_quarters_of_a_turn_are_transposes() -> None:
     with devscope.compile(text) as executable:
         for name, (_, turned) in turns.items():
             np.testing.assert_array_equal(executable.run(name, x), turned(x))
+
+
+def test_bodies_that_load_along_the_innermost_loop() -> None:
+    """Rows in another order, parts of rows that indices say, sums with such rows; sizes that leave some over."""
+    shape, rows = "tensor<?x?xf32>", "tensor<?xindex>"
+    maps = "affine_map<(i, j) -> (i)>", "affine_map<(i, j) -> (i, j)>"
+    program = f"""
+    func.func @rows(%a: {shape}, %at: {rows}, %b: {shape}, %s: tensor<?xf32>) -> ({shape}, tensor<?xf32>) {{
+      %one = arith.constant 1 : index
+      %zero = arith.constant 0 : index
+      %m = tensor.dim %a, %zero : {shape}
+      %last = arith.subi %m, %one : index
+      %r = linalg.generic {{indexing_maps = [{maps[0]}, {maps[1]}], iterator_types = ["parallel", "parallel"]}}
+          ins(%at : {rows}) outs(%b : {shape}) {{
+      ^bb0(%i: index, %old: f32):
+        %j = linalg.index 1 : index
+        %k = arith.addi %j, %one : index
+        %x = tensor.extract %a[%i, %k] : {shape}
+        %y = arith.addf %x, %old : f32
+        linalg.yield %y : f32
+      }} -> {shape}
+      %t = linalg.generic {{indexing_maps = [{maps[1]}, {maps[0]}], iterator_types = ["parallel", "reduction"]}}
+          ins(%a : {shape}) outs(%s : tensor<?xf32>) {{
+      ^bb0(%x: f32, %sum: f32):
+        %i = linalg.index 0 : index
+        %j = linalg.index 1 : index
+        %k = arith.subi %last, %i : index
+        %y = tensor.extract %a[%k, %j] : {shape}
+        %p = arith.mulf %x, %y : f32
+        %more = arith.addf %sum, %p : f32
+        linalg.yield %more : f32
+      }} -> tensor<?xf32>
+      return %r, %t : {shape}, tensor<?xf32>
+    }}"""
+    rng = np.random.default_rng(0)
+    with devscope.compile(program) as executable:
+        for m, n in ((1, 2), (5, 8), (33, 600), (3, 1), (0, 9), (2050, 2049)):
+            a, b = (rng.integers(-9, 9, (m, k)).astype(np.float32) for k in (n, n - 1))
+            at = rng.integers(0, max(m, 1), m)
+            found, sums = executable(a, at, b, np.zeros(m, np.float32))
+            np.testing.assert_array_equal(found, a[at][:, 1:] + b)
+            np.testing.assert_array_equal(sums, (a * a[::-1]).sum(1))

@@ -82,7 +82,11 @@ def _narrow(x: Any) -> Any:
 
 
 def _paddings(x: Any) -> Any:
-    return F.pad(x, (-1, 2, 1, -2), value=2.0), F.pad(x, (-1, -1)), F.pad(x, (0, 1, -2, 0))
+    return (
+        *(F.pad(x, (-1, 2, 1, -2), value=2.0), F.pad(x, (-1, -1)), F.pad(x, (0, 1, -2, 0))),
+        *(F.pad(x, (3, 2), "reflect"), F.pad(x, (0, 4, 1, 0), "reflect"), F.pad(x, (0, 0), "reflect")),
+        *(F.pad(x, (3, 0, 0, 2), "replicate"), F.pad(x[None], (1, 2, 3, 4, 5, 6), "replicate")),
+    )
 
 
 def _pools(x: Any) -> Any:
