@@ -13,7 +13,7 @@ PACKAGES := analysis backends dialects frontends lowering passes rewriting runti
 TREE := build/tree
 PIP := $(BIN)/python -m pip --disable-pip-version-check install --constraint constraints.txt
 
-.PHONY: demo test lint ruff types imports clang-format lit pytest fuzz programs emulate stablehlo torch onnx models ways-in bench clean
+.PHONY: demo test lint ruff types imports clang-format lit pytest fuzz whole emulate stablehlo torch onnx models ways-in bench clean
 .NOTPARALLEL:
 .DELETE_ON_ERROR:
 
@@ -41,7 +41,7 @@ lit: $(VENV)/.dev
 	$(BIN)/lit -v -j2 test
 
 pytest: $(VENV)/.dev
-	PYTHONHASHSEED=0 OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist worksteal test
+	PYTHONHASHSEED=0 OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist worksteal -m "not long" test
 
 # Random programs of JAX, PROGRAMS of each family, on the host and on a device: docs/conformance/stablehlo.md
 stablehlo: $(VENV)/.dev
@@ -72,9 +72,9 @@ fuzz: $(VENV)/.dev
 emulate: $(VENV)/.dev
 	DEVSCOPE_TEST_EMULATE=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist worksteal test/cuda test/e2e
 
-# All programs of the end-to-end tests in all ways, some of which make test tries with a third of them each
-programs: $(VENV)/.dev
-	DEVSCOPE_TEST_WHOLE=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist worksteal test/e2e
+# All of pytest: also tests that take long, and all programs in all ways, which make test runs a quarter of each in
+whole: $(VENV)/.dev
+	DEVSCOPE_TEST_WHOLE=1 PYTHONHASHSEED=0 OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist worksteal test
 
 # Every way in and out in an environment of its own, with what its users have: it downloads packages.
 ways-in: $(VENV)/.dev

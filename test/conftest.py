@@ -8,6 +8,7 @@ Random programs, for tests of analyses and passes, have branches, loops, blocks,
 
 from __future__ import annotations
 
+import gc
 import os
 import random
 import re
@@ -49,12 +50,18 @@ def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line(
         "markers", "not_emulated: about what the emulator of CUDA has not, see docs/testing.md"
     )
+    config.addinivalue_line("markers", "long: only make whole runs it")
     config.addinivalue_line("markers", f"fuzz: draws random programs or data from ${SEED_VARIABLE}")
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """The longest test comes first, so that no process of pytest-xdist is left alone with it at the end."""
     items.sort(key=lambda item: item.path.name != "test_valgrind.py")
+
+
+def pytest_collection_finish() -> None:
+    """What was collected stays: the garbage collector need not look through it in each test."""
+    gc.freeze()
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:

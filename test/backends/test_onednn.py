@@ -52,6 +52,7 @@ def both(text: str, patterns: list[str], *inputs: np.ndarray, options: str = "")
     return executable
 
 
+@pytest.mark.long
 def test_conformance() -> None:
     assert [outcome for outcome in check_backend("onednn:finite=true") if outcome.problem] == []
 

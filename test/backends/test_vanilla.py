@@ -81,6 +81,7 @@ def test_a_predicate_sees_the_options() -> None:
     assert not devscope.compile(TWO, backends=["vanilla:bank=3"], cache=False).program.devices
 
 
+@pytest.mark.long
 def test_profile(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """What it takes is timed on its device, copies aside; and not again."""
     costs = tmp_path / "costs.json"

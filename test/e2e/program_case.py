@@ -32,12 +32,12 @@ SIZES: tuple[Sizes, ...] = ({"n": 1, "m": 1}, {"n": 7, "m": 3}, {"n": 67, "m": 3
 TOLERANCES = {"f16": 4e-3, "f32": 1e-5, "f64": 1e-12}
 
 
-_SHARES = 3
+_SHARES = 4
 
 
 def share(names: Iterable[str], number: int) -> list[str]:
-    """A third of the programs: the ways to run them that are tested with one each have their own. All of them for
-    ``make programs``.
+    """A quarter of the programs: each way to run them that is tested with one has its own. All of them for
+    ``make whole``.
     """
     return sorted(names) if "DEVSCOPE_TEST_WHOLE" in os.environ else sorted(names)[number::_SHARES]
 

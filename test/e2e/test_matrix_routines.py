@@ -82,7 +82,7 @@ func.func @sytrd(%x: tensor<4x4xf64>)
 """
 
 
-@pytest.fixture(scope="module", params=["cpu:0", "opencl:0"])
+@pytest.fixture(scope="module", params=["cpu:0", pytest.param("opencl:0", marks=pytest.mark.long)])
 def program(request: pytest.FixtureRequest) -> Any:
     with devscope.compile(PROGRAM, default=request.param, cache=False) as executable:
         yield executable

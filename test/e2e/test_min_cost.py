@@ -101,6 +101,7 @@ def test_a_faster_host_keeps_everything(tmp_path: Path) -> None:
 
 
 @pytest.mark.not_emulated
+@pytest.mark.long
 def test_a_measured_machine(tmp_path: Path) -> None:
     """Whatever the measurement says: the description is legal, the plan is one, and the numbers are right."""
     machine = tmp_path / "machine.toml"

@@ -29,7 +29,8 @@ SEED = int(os.environ["DEVSCOPE_TEST_SEED"])  # set in test/conftest.py
 
 #: How a program with annotations for the device is run: all devices mapped to the host; the device as the
 #: default; the host as the default; the plan free to keep arguments and results of entries on the device.
-CONFIGURATIONS = ("host", "opencl", "mixed", "open")
+#: And the programs of each.
+CONFIGURATIONS = {"host": share(CASES, 0), "opencl": share(CASES, 1), "mixed": CASES, "open": share(CASES, 2)}
 PHYSICAL = {"host": "cpu:0", "cuda": "cuda:0"}
 
 #: A result may be close to zero by chance where terms of the arguments' size cancel.
@@ -101,13 +102,11 @@ def check_placement(executable: Executable, configuration: str, cases: list[Case
         assert kernels > 0, "no work was placed on the device"
 
 
-_OPEN = share(CASES, 0)
 _RUNS = [
     (name, configuration)
     for name in sorted(CASES)
-    for configuration in CONFIGURATIONS
-    if (configuration != "host" or all(case.on_host for case in CASES[name]))
-    and (configuration != "open" or name in _OPEN)
+    for configuration, names in CONFIGURATIONS.items()
+    if name in names and (configuration != "host" or all(case.on_host for case in CASES[name]))
 ]
 
 
@@ -121,7 +120,7 @@ def test_program(name: str, configuration: str) -> None:
             assert_nothing_leaks(executable, case.entry, arrays, only_host=configuration == "host")
 
 
-@pytest.mark.parametrize("name", share(CASES, 2))
+@pytest.mark.parametrize("name", share(CASES, 3))
 def test_program_on_cuda(
     name: str, cuda: Callable[[], AbstractContextManager[object]], monkeypatch: pytest.MonkeyPatch
 ) -> None:

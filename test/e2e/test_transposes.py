@@ -107,7 +107,7 @@ def test_on_a_device(element: str, tmp_path: Path) -> None:
             np.testing.assert_array_equal(got, array.transpose(permutation))
 
 
-@pytest.mark.parametrize("device", ["opencl:0", "cuda:0"])
+@pytest.mark.parametrize("device", ["opencl:0", pytest.param("cuda:0", marks=pytest.mark.long)])
 def test_tiles_of_gpus(device: str, gpu: None, cuda: Callable[[], AbstractContextManager[object]]) -> None:  # noqa: F811
     """By workgroups, in local memory; where the last axis stays, element by element."""
     with cuda() if device == "cuda:0" else nullcontext():
