@@ -11,6 +11,7 @@ from devscope.lowering.checks.indices import check_accesses, check_divisions
 from devscope.lowering.checks.labels import Checks
 from devscope.lowering.checks.shapes import check_shapes
 from devscope.lowering.constants import ConstantTable, constant_value, extract_constants, fill_instead
+from devscope.lowering.copies import is_contiguous
 from devscope.lowering.divisions import guard_equal_operands
 from devscope.lowering.initial_values import drop_empty_loops, keep_initial_values, release_initial_values
 from devscope.lowering.interop.bindings import dictionary_items, ir
@@ -46,6 +47,9 @@ _SCHEDULES = (
     Rule(Schedule("linalg", "generalize"), [f"linalg.{name}" for name in _ELEMENTWISE.split()]),
 )
 
+_CAST = "memref.cast"
+_GIVEN = "devscope.given"
+"""On a cast of the program's own, which says what it knows of strides."""
 _MASKED = "devscope.masked"
 _MARK = "devscope.schedule"
 """On an operation: the schedule that is chosen for it. Transforms find it by this."""
@@ -87,7 +91,11 @@ def to_buffers(
     run_passes(module.operation, pipeline("allocate"))
     if before is not None:
         before(module)
+    given = mlir_util.named(module.operation, _CAST)
+    for op in given:
+        op.attributes[_GIVEN] = ir.UnitAttr.get(module.context)
     run_passes(module.operation, pipeline("bufferize"))
+    _make_dense(module)
 
 
 def _legalize(module: Any, run_passes: RunPasses) -> None:
@@ -337,6 +345,20 @@ def _fill_splat_constants(module: Any) -> None:
             value = constant_value(op)
             if isinstance(value, ir.DenseElementsAttr) and value.is_splat:
                 fill_instead(op, value)
+
+
+def _make_dense(module: Any) -> None:
+    """Copies parts of buffers for functions that take, and return, whole ones.
+
+    So does bufferisation itself, but for parts with strides that are known as the program runs: these it casts,
+    since those of a buffer with dynamic extents are, too (`castOrReallocMemRefValue`).
+    """
+    for op in mlir_util.named(module.operation, _CAST):
+        source, type_ = op.operands[0], op.results[0].type
+        if _GIVEN in op.attributes:
+            del op.attributes[_GIVEN]
+        elif mlir_util.is_whole_buffer(type_) and not is_contiguous(source.type):
+            mlir_util.replace_op(op, [mlir_util.Builder(op).copy(source, type_)])
 
 
 def _read_where_copied(module: Any) -> None:

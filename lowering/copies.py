@@ -67,7 +67,7 @@ def _join(first: Any, second: Any) -> bool:
     on_device = [mlir_util.is_on_device(value) for value in (source, dense, target)]
     if on_device not in ([True, False, False], [False, False, True]):
         return False
-    if not all(_is_contiguous(value.type) for value in (source, target)):
+    if not all(is_contiguous(value.type) for value in (source, target)):
         return False
     second.operands[0] = source
     first.erase()
@@ -75,7 +75,7 @@ def _join(first: Any, second: Any) -> bool:
     return True
 
 
-def _is_contiguous(type_: Any) -> bool:
+def is_contiguous(type_: Any) -> bool:
     """Whether the elements of a memref stand side by side in row-major order, as far as its type says."""
     memref = ir.MemRefType(type_)
     strides, _ = memref.get_strides_and_offset()

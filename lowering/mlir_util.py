@@ -332,8 +332,11 @@ class Builder:
         return self.grouped("memref.alloca", [[], []], [type_], attributes).results[0]
 
     def copy(self, memref: Any, type_: Any) -> Any:
-        """A new buffer with the same elements."""
-        copy = self.alloc(type_, self.dynamic_sizes(memref))
+        """A new buffer of ``type_``, which may know less or more of the shape, with the same elements."""
+        made = ir.MemRefType(type_)
+        copy = self.alloc(
+            type_, [self.dim(memref, axis) for axis in range(made.rank) if made.is_dynamic_dim(axis)]
+        )
         self.op("memref.copy", [memref, copy])
         return copy
 
