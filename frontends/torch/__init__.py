@@ -51,6 +51,7 @@ def read_function(source: Any, examples: Examples | None, dynamic_shapes: Any = 
             notes=["give example_arguments=(x, ...): tensors as they will be given; dynamic_shapes= for others"],
         )
     from devscope.frontends.torch.data_classes import data_classes
+    from devscope.frontends.torch.dynamic_shapes import check_ranks, complete, larger_examples
     from devscope.frontends.torch.lowering import Lowering
     from devscope.frontends.torch.traced_functions import traced_functions
 
@@ -58,9 +59,16 @@ def read_function(source: Any, examples: Examples | None, dynamic_shapes: Any = 
     # The process is started first: it imports torch-mlir while PyTorch traces.
     with Lowering() as lowering, data_classes(module, examples):
         given, named = _arguments(torch, module, examples)
-        shapes = _complete(torch, module, dynamic_shapes, given, named)
-        with _tracing(name), torch.no_grad(), traced_functions():
-            exported = torch.export.export(module, given, named, dynamic_shapes=shapes, strict=False)
+        shapes = complete(module, dynamic_shapes, given, named)
+        larger = larger_examples(module, shapes, given, named) if shapes else None
+
+        def export(given: Any, named: Any, shapes: Any) -> Any:
+            with _tracing(name), torch.no_grad(), traced_functions():
+                return torch.export.export(module, given, named, dynamic_shapes=shapes, strict=False)
+
+        exported = export(*(larger or (given, named)), shapes)
+        if larger:
+            check_ranks(exported, export(given, named, None), name)
         return _program(exported, name, lowering)
 
 
@@ -138,27 +146,6 @@ def _arguments(torch: Any, module: Any, examples: Examples) -> tuple[tuple[Any, 
     except TypeError as error:
         raise InputError(f"the example arguments do not fit '{type(module).__name__}': {error}") from None
     return bound.args, bound.kwargs
-
-
-def _complete(torch: Any, module: Any, shapes: Any, given: tuple[Any, ...], named: dict[str, Any]) -> Any:
-    """Dynamic shapes of all parameters, as ``torch.export`` wants them; those that are not named are static."""
-    if not isinstance(shapes, Mapping | tuple | list) or not shapes:
-        return shapes
-    arguments = inspect.signature(module.forward).bind(*given, **named).arguments
-
-    def complete(shape: Any, argument: Any) -> Any:
-        return torch.utils._pytree.tree_map(_nothing, argument) if shape is None else shape
-
-    if isinstance(shapes, Mapping):
-        unknown = set(shapes) - set(arguments)  # torch.export says what is wrong with those
-        found = {name: complete(shapes.get(name), value) for name, value in arguments.items()}
-        return found | {name: shapes[name] for name in unknown}
-    pairs = zip(shapes, arguments.values(), strict=False)
-    return type(shapes)([*(complete(*pair) for pair in pairs), *shapes[len(arguments) :]])
-
-
-def _nothing(leaf: Any) -> None:
-    """No dimension is dynamic."""
 
 
 def _as_module(torch: Any, function: Any) -> Any:

@@ -412,3 +412,34 @@ def test_conjugated_examples_and_keys() -> None:
     np.testing.assert_array_equal(double, 2 * z.resolve_conj().numpy())
     with pytest.raises(LoweringError, match=r"the result has the key \('a', 1\)"):
         devscope.compile(lambda x: {("a", 1): x}, (tensor(2),), cache=False)
+
+
+def test_dynamic_dimensions_that_are_one_in_the_example() -> None:
+    """PyTorch takes 0 and 1 for constants; another example is traced, with the same size for the same name."""
+
+    class Attends(nn.Module):
+        def forward(self, x: Any, parts: Any, mask: Any) -> Any:
+            found = nn.functional.scaled_dot_product_attention(x, parts["keys"][0], parts["keys"][0], mask)
+            return found + parts["more"], x.shape[0]
+
+    batch, length = torch.export.Dim("batch"), torch.export.Dim.DYNAMIC
+    one = torch.export.Dim("batch", min=1, max=4)
+    module = Attends().eval()
+
+    def arguments(b: int, n: int) -> tuple[Any, ...]:
+        x, keys, more = (torch.rand(shape) for shape in ((b, 3, 4), (b, n, 4), (4,)))
+        return x, {"keys": (keys,), "more": more}, torch.ones(3, n, dtype=torch.bool)
+
+    for name in (batch, one):
+        shapes = ({0: name}, {"keys": ({0: name, 1: length},), "more": None}, {1: length})
+        with devscope.compile(module, arguments(1, 1), dynamic_shapes=shapes, cache=False) as program:
+            for sizes in ((1, 1), (3, 5), (2, 1), (1, 7)):
+                given = arguments(*sizes)
+                found, expected = program(*given), module(*given)
+                np.testing.assert_allclose(found[0], expected[0].numpy(), rtol=1e-5, atol=1e-6)
+                assert found[1] == sizes[0]
+
+
+def test_dimensions_of_one_that_decide_ranks_are_refused() -> None:
+    with pytest.raises(InputError, match="ranks where a dynamic dimension is 1"):
+        devscope.compile(lambda x: x.squeeze(0) * 2, (torch.ones(1, 3),), dynamic_shapes={"x": {0: Dim("n")}})

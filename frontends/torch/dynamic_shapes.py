@@ -1,0 +1,107 @@
+"""Which dimensions of arguments are dynamic, and examples that PyTorch traces as such."""
+
+import inspect
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+import torch
+from torch.export import Dim
+from torch.utils._pytree import tree_leaves, tree_map
+
+from devscope.errors import InputError
+
+_MANY = 1 << 31
+
+
+def complete(module: Any, shapes: Any, given: tuple[Any, ...], named: dict[str, Any]) -> Any:
+    """Dynamic shapes of all parameters, as ``torch.export`` wants them; those that are not named are static."""
+    if not isinstance(shapes, Mapping | tuple | list) or not shapes:
+        return shapes
+    arguments = inspect.signature(module.forward).bind(*given, **named).arguments
+
+    def whole(shape: Any, argument: Any) -> Any:
+        return tree_map(_nothing, argument) if shape is None else shape
+
+    if isinstance(shapes, Mapping):
+        unknown = set(shapes) - set(arguments)  # torch.export says what is wrong with those
+        found = {name: whole(shapes.get(name), value) for name, value in arguments.items()}
+        return found | {name: shapes[name] for name in unknown}
+    pairs = zip(shapes, arguments.values(), strict=False)
+    return type(shapes)([*(whole(*pair) for pair in pairs), *shapes[len(arguments) :]])
+
+
+def _nothing(leaf: Any) -> None:
+    """No dimension is dynamic."""
+
+
+def larger_examples(
+    module: Any, shapes: Any, given: tuple[Any, ...], named: dict[str, Any]
+) -> tuple[tuple[Any, ...], dict[str, Any]] | None:
+    """Zeros of more than one element along what shall be dynamic, where an example has fewer; None if none has.
+
+    ``torch.export`` takes sizes of 0 and 1 for constants (its "0/1 specialization"), and others for any. Not for
+    ``Dim.AUTO``, which asks for what PyTorch makes of the example, nor where a dimension depends on another.
+    """
+    bound = inspect.signature(module.forward).bind(*given, **named)
+    by_name = isinstance(shapes, Mapping)
+    of = dict(shapes) if by_name else dict(zip(bound.arguments, shapes or (), strict=False))
+    sizes: set[int] = set()
+    dims: list[Any] = []
+
+    def note(shape: Any, tensor: Any) -> Any:
+        sizes.update(tensor.shape)
+        dims.extend(dim for n, dim in _dims(shape, tensor) if tensor.shape[n] < 2 or _is_derived(dim))
+        return tensor
+
+    def enlarge(shape: Any, tensor: Any) -> Any:
+        small = {n for n, _ in _dims(shape, tensor) if tensor.shape[n] < 2}
+        return tensor.new_zeros([size if n in small else old for n, old in enumerate(tensor.shape)])
+
+    for name, value in bound.arguments.items():
+        _on_tensors(note, of.get(name), value)
+    if not dims or any(map(_is_derived, dims)):
+        return None
+    least, most = max(2, *(dim.min or 0 for dim in dims)), min(_MANY, *(dim.max or _MANY for dim in dims))
+    # Another size than all others, so that PyTorch takes none of them for the same.
+    size = next((n for n in range(least, least + len(sizes) + 1) if n not in sizes and n <= most), least)
+    for name, value in bound.arguments.items():
+        bound.arguments[name] = _on_tensors(enlarge, of.get(name), value)
+    return bound.args, bound.kwargs
+
+
+def _on_tensors(change: Callable[[Any, Any], Any], shape: Any, value: Any) -> Any:
+    """``value`` with ``change(shape, tensor)`` for each tensor that ``shape`` says something of."""
+    if isinstance(value, torch.Tensor):
+        return change(shape, value) if isinstance(shape, Mapping | list | tuple) else value
+    if isinstance(value, dict) and isinstance(shape, Mapping):
+        return {key: _on_tensors(change, shape.get(key), item) for key, item in value.items()}
+    if isinstance(value, list | tuple) and isinstance(shape, list | tuple):
+        items = [_on_tensors(change, *pair) for pair in zip(shape, value, strict=False)]
+        return type(value)(*items) if hasattr(value, "_fields") else type(value)(items)
+    return value
+
+
+def _dims(shape: Any, tensor: Any) -> Iterator[tuple[int, Any]]:
+    """What of a tensor shall be dynamic: the numbers and `Dim` of its dimensions."""
+    for n, dim in shape.items() if isinstance(shape, Mapping) else enumerate(shape):
+        is_dynamic = isinstance(dim, Dim) or getattr(dim, "type", None) == Dim.DYNAMIC.type
+        if is_dynamic and n < tensor.ndim:
+            yield n, dim
+
+
+def _is_derived(dim: Any) -> bool:
+    """Whether it is computed of another, as ``2 * Dim("n")``."""
+    return isinstance(dim, Dim) and type(dim) is not Dim
+
+
+def check_ranks(exported: Any, as_given: Any, name: str) -> None:
+    """Raise InputError where results have another rank for the example: its 1 decides what is computed."""
+    ranks = [
+        [getattr(getattr(leaf, "meta", {}).get("val"), "ndim", None) for leaf in tree_leaves(result)]
+        for result in (program.graph.output_node().args for program in (exported, as_given))
+    ]
+    if ranks[0] != ranks[1]:
+        raise InputError(
+            f"'{name}' has results of other ranks where a dynamic dimension is 1, as in the example",
+            notes=["give an example with another size, or leave the dimension static"],
+        )
