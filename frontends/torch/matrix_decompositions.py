@@ -142,6 +142,14 @@ def _triangular(a: _Tensor, b: _Tensor, *, upper: bool, left: bool = True, unitr
     return routines.solve_upper(a, b) if upper else routines.solve_lower(a, b)
 
 
+@_of_reals(aten.triangular_solve.default)
+def _triangular_by_its_old_name(
+    b: _Tensor, a: _Tensor, upper: bool = True, transpose: bool = False, unitriangular: bool = False
+) -> Any:
+    factor = a.mT if transpose else a
+    return _triangular(factor, b, upper=upper != transpose, unitriangular=unitriangular), a.clone()
+
+
 @_of_reals(aten.cholesky_solve.default)
 def _cholesky_solve(b: _Tensor, factor: _Tensor, upper: bool = False) -> Any:
     factor = factor.mT if upper else factor

@@ -109,6 +109,7 @@ def _matrices(a: Any, b: Any) -> Any:
         torch.linalg.inv(a),
         torch.linalg.cholesky(square),
         torch.linalg.cholesky(square, upper=True),
+        *torch.triangular_solve(b, square, upper=False, transpose=True),
     )
 
 
