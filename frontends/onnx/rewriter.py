@@ -60,6 +60,11 @@ class Graph:
         self.model.graph.initializer.append(tensor)
         return name
 
+    def declare(self, name: str, type_: int, shape: Sequence[int | str | None]) -> None:
+        """Say what ONNX's shape inference does not find."""
+        self.shapes[name], self._types[name] = [*shape], type_
+        self.model.graph.value_info.append(helper.make_tensor_value_info(name, type_, shape))
+
 
 _NUMBERS = {"value_int": np.int64, "value_ints": np.int64, "value_float": np.float32, "value_floats": np.float32}
 

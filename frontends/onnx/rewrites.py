@@ -13,8 +13,11 @@ import numpy as np
 import onnx
 from onnx import TensorProto, helper
 
+from devscope.frontends.onnx import images as _images
 from devscope.frontends.onnx import quantised as _quantised
+from devscope.frontends.onnx import series as _series
 from devscope.frontends.onnx import suppression as _suppression
+from devscope.frontends.onnx.images import cubic
 from devscope.frontends.onnx.inference import inferred
 from devscope.frontends.onnx.prepare import all_nodes
 from devscope.frontends.onnx.quantised import MOVES, moved
@@ -22,7 +25,7 @@ from devscope.frontends.onnx.rewriter import REWRITES, Graph, Writer, rewrites
 from devscope.frontends.onnx.types import Refused
 
 #: Each registers the operators that it writes out.
-MODULES = (_quantised, _suppression)
+MODULES = (_images, _quantised, _series, _suppression)
 
 
 @rewrites("InstanceNormalization")
@@ -77,11 +80,16 @@ def _reshape(w: Writer) -> None:
 
 @rewrites("Resize")
 def _resize(w: Writer) -> None:
-    """One axis after the other, at places that are computed: the nearest element, or between two."""
+    """One axis after the other, at places that are computed: the nearest element, or between two, or four."""
     mode, kind = w.attr("mode", "nearest"), w.attr("coordinate_transformation_mode", "half_pixel")
     plain = w.attr("keep_aspect_ratio_policy", "stretch") == "stretch" and not w.attr("antialias", 0)
     kinds = ("half_pixel", "pytorch_half_pixel", "asymmetric", "align_corners")
-    if mode not in ("nearest", "linear") or kind not in kinds or not plain or w.attr("exclude_outside", 0):
+    if (
+        mode not in ("nearest", "linear", "cubic")
+        or kind not in kinds
+        or not plain
+        or w.attr("exclude_outside", 0)
+    ):
         raise Refused(f"Resize of shapes known at run time only, of mode {mode} and coordinates {kind}")
     x, rank = w[0], w.rank(0)
     axes = [axis % rank for axis in w.attr("axes") or range(rank)]
@@ -139,6 +147,13 @@ def _resized(w: Writer, x: str, axis: int, extent: str, size: str, scale: str, m
     first = w.op("Floor", at)
     shape = w.constant([-1, *[1] * (w.rank(0) - 1 - axis)], np.int64)
     part = w.op("Reshape", w.op("Sub", at, first), shape)
+    if mode == "cubic":
+        weights = cubic(w, part, w.attr("cubic_coeff_a", -0.75))
+        terms = [
+            w.op("Mul", taken(w.op("Add", first, w.constant(offset))), weight)
+            for offset, weight in enumerate(weights, -1)
+        ]
+        return w.op("Sum", *terms)
     low, high = taken(first), taken(w.op("Add", first, one))
     return w.op("Add", low, w.op("Mul", w.op("Sub", high, low), part))
 

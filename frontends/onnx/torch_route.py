@@ -24,10 +24,7 @@ _RIGHT_TYPES = frozenset(("f16", "bf16", "f32", "f64", "i1", "i8", "i32", "i64")
 _WRONG: Mapping[str, str] = {
     "QLinearMatMul": "is rounded in another way",
     "QLinearConv": "is rounded in another way",
-    "GridSample": "takes other neighbours",
     "Resize": "takes other neighbours",
-    "SoftmaxCrossEntropyLoss": "weighs the mean in another way",
-    "NegativeLogLikelihoodLoss": "weighs the mean in another way",
     "NonMaxSuppression": "stops for some scores",
     "RoiAlign": "takes other samples",
     "InstanceNormalization": "counts elements in another way",
@@ -40,19 +37,11 @@ _WRONG: Mapping[str, str] = {
 
 def _wrong(node: Any) -> str:
     """What torch-mlir makes of a node that is something else, in words after its name; ``""`` where it is right."""
-    if node.op_type in ("LSTM", "GRU", "RNN") and len(node.input) > 4 and node.input[4]:
-        return "does not look at the lengths of sequences"
     if node.op_type in ("ArgMax", "ArgMin") and any(a.name == "select_last_index" and a.i for a in node.attribute):
         return "takes the first of equal elements"
     if node.op_type == "Loop" and not _goes_on(node):
         return "does not look at the condition"
     return _WRONG.get(node.op_type, "")
-
-
-def _computed_pads(model: Any) -> bool:
-    known = {tensor.name for tensor in model.graph.initializer}
-    known |= {node.output[0] for node in model.graph.node if node.op_type == "Constant"}
-    return any(node.op_type == "Pad" and node.input[1] not in known for node in model.graph.node)
 
 
 def _goes_on(loop: Any) -> bool:
@@ -74,10 +63,6 @@ def import_with_torch(model: Any, outside: Mapping[str, memoryview]) -> Imported
 
     source = model
     model, outside = rewritten(with_computed_results(source), outside)
-    if _computed_pads(model):
-        model = folded(model, outside)
-    if _computed_pads(model):
-        raise Refused("Pad of shapes known at run time only, by as much as is computed: torch-mlir's pads nothing")
     _check(model)
     resources = {
         tensor.name: f"weight{k}" for k, tensor in enumerate(model.graph.initializer) if tensor.name in outside

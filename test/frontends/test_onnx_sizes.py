@@ -1,0 +1,118 @@
+"""Operators of sizes known at run time only, which are written out, beside onnxruntime; several in a program."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import devscope
+from devscope.frontends import DeferredSource, imported
+
+onnx = pytest.importorskip("onnx")
+ort = pytest.importorskip("onnxruntime")
+from onnx import TensorProto, helper, numpy_helper  # noqa: E402
+
+RNG = np.random.default_rng(5)
+
+
+def node(kind: str, inputs: str, outputs: str, **attributes: Any) -> Any:
+    """``-`` is an operand or a result that is not there."""
+    lists = ([name.replace("-", "") for name in names.split()] for names in (inputs, outputs))
+    return helper.make_node(kind, *lists, **attributes)
+
+
+def uniform(*shape: int) -> Any:
+    return RNG.uniform(-0.5, 0.5, shape).astype(np.float32)
+
+
+def recurrent(kind: str, gates: int, directions: int) -> dict[str, Any]:
+    shapes = {"w": (gates * 5, 4), "r": (gates * 5, 5), "b": (gates * 10,)}
+    return {f"{kind}{name}": uniform(directions, *shape) for name, shape in shapes.items()}
+
+
+GRIDS = [("linear", "zeros", 0), ("nearest", "border", 1), ("cubic", "reflection", 0), ("linear", "reflection", 1)]
+CASES: dict[str, tuple[list[Any], dict[str, list[int | str]], dict[str, Any]]] = {
+    "images": (
+        [
+            *(node("GridSample", "x grid", f"s{k}", mode=mode, padding_mode=padding, align_corners=corners)
+              for k, (mode, padding, corners) in enumerate(GRIDS)),
+            node("AveragePool", "x", "p0", kernel_shape=[3, 2], strides=[2, 3], pads=[1, 0, 1, 1], ceil_mode=1),
+            node("AveragePool", "x", "p1", kernel_shape=[3, 3], strides=[2, 2], pads=[1, 1, 1, 1], ceil_mode=1,
+                 count_include_pad=1),
+        ],
+        {"x": ["n", 3, "h", "w"], "grid": ["n", "i", "j", 2]},
+        {},
+    ),
+    "pads": (
+        [
+            node("Shape", "x", "s", start=1, end=2), node("Sub", "five s", "d"), node("Sub", "two s", "e"),
+            node("Concat", "d s", "more", axis=0), node("Concat", "s e", "less", axis=0),
+            node("Concat", "two two", "pair", axis=0), node("Concat", "one s", "wide", axis=0),
+            node("Pad", "x more half axes", "y0"), node("Pad", "x less - axes", "y1"),
+            node("Pad", "x pair - axes", "y2", mode="reflect"), node("Pad", "x wide - axes", "y3", mode="edge"),
+            node("Pad", "x twos", "y4", mode="wrap"),
+        ],
+        {"x": ["n", "h", 4]},
+        {"one": np.array([1]), "two": np.array([2]), "five": np.array([5]), "half": np.float32(0.5),
+         "axes": np.array([-2]), "twos": np.array([0, 2, 1, 0, 3, 2])},
+    ),
+    "recurrences": (
+        [
+            node("GRU", "x Gw Gr Gb l", "g gh", hidden_size=5, direction="bidirectional"),
+            node("GRU", "x Fw Fr - - h", "f", hidden_size=5, direction="reverse", linear_before_reset=1),
+            node("RNN", "x Rw Rr Rb", "- rh", hidden_size=5, activations=["Relu"]),
+            node("LSTM", "x Lw Lr Lb l", "y yh yc", hidden_size=5, direction="bidirectional"),
+        ],
+        {"x": ["t", "n", 4], "l": ["n"], "h": [1, "n", 5]},
+        {**recurrent("G", 3, 2), **recurrent("F", 3, 1), **recurrent("R", 1, 1), **recurrent("L", 4, 2)},
+    ),
+    "series": (
+        [
+            node("STFT", "x step window", "frames"),
+            node("DFT", "z - one", "a"), node("DFT", "z nine one", "b", inverse=1),
+            node("DFT", "v - one", "r", onesided=1),
+            node("ReduceProd", "c one_", "q", keepdims=0),
+            node("SoftmaxCrossEntropyLoss", "c labels weights", "l0", ignore_index=2),
+            node("NegativeLogLikelihoodLoss", "c labels", "l1", reduction="sum"),
+        ],
+        {"x": ["n", "t"], "z": ["n", "k", 2], "v": ["n", "k", 1], "c": ["n", 6, "i"], "labels": ["n", "i"]},
+        {"step": np.array(3), "window": uniform(8), "one": np.array(1), "nine": np.array(9),
+         "one_": np.array([1]), "weights": uniform(6) + 1},
+    ),
+}  # fmt: skip
+SIZES = {"n": (2, 1), "h": (4, 5), "w": (7, 6), "t": (11, 9), "k": (10, 7), "i": (3, 1), "j": (5, 2)}
+TYPES = {"l": np.int32, "labels": np.int64}
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_sizes(case: str) -> None:
+    nodes, shapes, weights = CASES[case]
+    kinds = {name: helper.np_dtype_to_tensor_dtype(np.dtype(TYPES.get(name, np.float32))) for name in shapes}
+    inputs = [helper.make_tensor_value_info(name, kinds[name], shape) for name, shape in shapes.items()]
+    used = {name for one in nodes for name in one.input}
+    outputs = [name for one in nodes for name in one.output if name and name not in used]
+    results = [helper.make_tensor_value_info(name, TensorProto.FLOAT, None) for name in outputs]
+    tensors = [numpy_helper.from_array(np.asarray(array), name) for name, array in weights.items()]
+    graph = helper.make_graph(nodes, case, inputs, results, tensors)
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 20)], ir_version=9)
+    session = ort.InferenceSession(model.SerializeToString(), providers=["CPUExecutionProvider"])
+    deferred = imported(model)
+    assert isinstance(deferred, DeferredSource)
+    source = deferred.read()
+    programs = [devscope.compile(source, default=target, cache=False) for target in ("cpu:0", "opencl:0")]
+    for number in (0, 1):
+        sizes = {name: pair[number] for name, pair in SIZES.items()}
+        given = {
+            name: uniform(*(sizes[e] if isinstance(e, str) else e for e in shape)) * 3
+            for name, shape in shapes.items()
+        }
+        if case == "recurrences":
+            given["l"] = np.array([sizes["t"], 4][: sizes["n"]], np.int32)
+        if case == "series":
+            given["labels"] = RNG.integers(0, 6, given["labels"].shape)
+        wants = session.run(None, given)
+        for exe in programs:
+            for name, got, want in zip(outputs, exe(**given), wants, strict=True):
+                np.testing.assert_allclose(got, want, rtol=1e-4, atol=1e-5, err_msg=name)
