@@ -96,6 +96,7 @@ def to_buffers(
         op.attributes[_GIVEN] = ir.UnitAttr.get(module.context)
     run_passes(module.operation, pipeline("bufferize"))
     _make_dense(module)
+    run_passes(module.operation, pipeline("simplify_buffers"))
 
 
 def _legalize(module: Any, run_passes: RunPasses) -> None:
@@ -357,7 +358,9 @@ def _make_dense(module: Any) -> None:
         source, type_ = op.operands[0], op.results[0].type
         if _GIVEN in op.attributes:
             del op.attributes[_GIVEN]
-        elif mlir_util.is_whole_buffer(type_) and not is_contiguous(source.type):
+        elif all(map(mlir_util.is_memref, (source.type, type_))) and (
+            mlir_util.is_whole_buffer(type_) and not is_contiguous(source.type)
+        ):
             mlir_util.replace_op(op, [mlir_util.Builder(op).copy(source, type_)])
 
 
