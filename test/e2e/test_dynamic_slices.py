@@ -59,3 +59,28 @@ def test_dynamic_slices(default: str, devices: dict[str, str]) -> None:
             for entry, parts in expected.items():
                 for found, part in zip(program.run(entry, x), parts, strict=True):
                     np.testing.assert_array_equal(found, part)
+
+
+RANK_REDUCED = """
+#there = #device.scope<"opencl", 0 : i64, "", "">
+#here = #device.scope<"cpu", 0 : i64, "", "">
+func.func @main(%x: tensor<?x?x?xf32>) -> tensor<?x?xf32> {
+  %c0 = arith.constant 0 : index
+  %c2 = arith.constant 2 : index
+  %a = tensor.dim %x, %c0 : tensor<?x?x?xf32>
+  %c = tensor.dim %x, %c2 : tensor<?x?x?xf32>
+  %y = arith.addf %x, %x {device.scope = #there} : tensor<?x?x?xf32>
+  %z = tensor.extract_slice %y[0, 0, 0] [%a, 1, %c] [1, 1, 1] {device.scope = #here}
+    : tensor<?x?x?xf32> to tensor<?x?xf32>
+  %w = math.absf %z {device.scope = #there} : tensor<?x?xf32>
+  return %w : tensor<?x?xf32>
+}
+"""
+
+
+def test_slices_between_devices() -> None:
+    """To the device, to the host for the slice, and back: rows that lie apart are copied into whole ones."""
+    with devscope.compile(RANK_REDUCED, default="cpu:0") as program:
+        for shape in ((5, 3, 7), (1, 1, 1), (2, 4, 0), (0, 2, 3)):
+            x = np.random.default_rng(0).standard_normal(shape).astype(np.float32)
+            np.testing.assert_array_equal(program.run("main", x), np.abs(2 * x[:, 0]))
