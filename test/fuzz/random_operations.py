@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from random_extents import opaque, size_of, slice_of, spelt, total
 from random_values import (
     COMPLEX,
     DTYPES,
@@ -1056,48 +1057,6 @@ def insert(g: Generator, block: Block) -> None:
     g.emit(block, type_, text, run)
 
 
-@dataclass
-class Slice:
-    """Text of offsets, sizes and strides, the shape, and the numpy index of a slice of a tensor."""
-
-    offsets: list[str]
-    sizes: list[str]
-    strides: list[str]
-    shape: list[int | str]
-    index: list[Callable[[Environment], slice]]
-
-    def text(self) -> str:
-        return " ".join(f"[{', '.join(part)}]" for part in (self.offsets, self.sizes, self.strides))
-
-
-def _slice(g: Generator, block: Block, type_: Type) -> Slice:
-    found = Slice([], [], [], [], [])
-    for extent in type_.shape:
-        if isinstance(extent, str):
-            _whole(found, extent)
-            continue
-        size, stride = g.integer(0 if g.chance(0.1) else 1, extent + 1), 1
-        if size and extent >= 2 * size and g.chance(0.5):
-            stride = g.integer(1, extent // size + 1)
-        room = extent - (max(size - 1, 0) * stride + 1)
-        offset = g.integer(0, room + 1)
-        spelt_offset, spelt_stride = str(offset), str(stride)
-        if g.chance(0.3):
-            spelt_offset = g.constant_scalar(block, INDEX, offset)[0]
-            if g.chance(0.5):  # which the compiler cannot know
-                spelt_offset = _opaque(g, block, offset)
-        if g.chance(0.1):
-            spelt_stride = _opaque(g, block, stride)
-        found.offsets.append(spelt_offset)
-        found.sizes.append(str(size))
-        found.strides.append(spelt_stride)
-        found.shape.append(size)
-        found.index.append(
-            lambda _, o=offset, n=size, s=stride: slice(o, o + max(n - 1, 0) * s + 1 if n else o, s)
-        )
-    return found
-
-
 def _sliceable(t: Type) -> bool:
     """MLIR takes no slices of dimensions that are known to be empty."""
     return len(t.shape) >= 1 and 0 not in t.shape
@@ -1108,24 +1067,9 @@ def _sliceable_type(g: Generator) -> Type:
     return Type(type_.dtype, tuple(e or 2 for e in type_.shape))
 
 
-def _whole(found: Slice, extent: str) -> None:
-    found.offsets.append("0")
-    found.sizes.append(f"%{extent}")
-    found.strides.append("1")
-    found.shape.append(extent)
-    found.index.append(lambda _: slice(None))
-
-
-def _opaque(g: Generator, block: Block, value: int) -> str:
-    """An index of this value that is computed from an argument: n - n + value."""
-    zero = g.emit(block, INDEX, "arith.subi %n, %n : index", lambda _: np.int64(0), hidden=True)
-    constant = g.constant_scalar(block, INDEX, value)[0]
-    return g.emit(block, INDEX, f"arith.maxsi {zero}, {constant} : index", lambda _: np.int64(value), hidden=True)
-
-
 def extract_slice(g: Generator, block: Block) -> None:
     x, type_ = g.tensor(block, _sliceable, lambda: _sliceable_type(g))
-    part = _slice(g, block, type_)
+    part = slice_of(g, block, type_.shape)
     dropped = [d for d, size in enumerate(part.shape) if size == 1 and g.chance(0.4)]
     result = Type(type_.dtype, tuple(size for d, size in enumerate(part.shape) if d not in dropped))
     text = f"tensor.extract_slice {x}{part.text()}{g.scope()} : {type_} to {result}"
@@ -1139,8 +1083,12 @@ def extract_slice(g: Generator, block: Block) -> None:
 
 def insert_slice(g: Generator, block: Block) -> None:
     target, type_ = g.tensor(block, _sliceable, lambda: _sliceable_type(g))
-    part = _slice(g, block, type_)
+    part = slice_of(g, block, type_.shape)
     source, source_type = g.value(block, Type(type_.dtype, tuple(part.shape)))
+    if source_type.dynamic and g.chance(0.6):
+        cut, _ = g.value(block, type_)
+        text = f"tensor.extract_slice {cut}{part.text()}{g.scope()} : {type_} to {source_type}"
+        source = g.emit(block, source_type, text, lambda e: np.asarray(e[cut])[tuple(i(e) for i in part.index)])
 
     def run(e: Environment) -> Any:
         result = np.array(e[target])
@@ -1152,11 +1100,12 @@ def insert_slice(g: Generator, block: Block) -> None:
 
 
 def pad(g: Generator, block: Block) -> None:
-    x, type_ = g.tensor(block, lambda t: 1 <= len(t.shape) <= 4 and not t.dynamic, lambda: _solid_type(g))
+    x, type_ = g.tensor(block, lambda t: 1 <= len(t.shape) <= 4, lambda: _solid_type(g))
     if not type_.shape:
         return
     low, high = ([g.integer(0, 3) for _ in type_.shape] for _ in range(2))
-    result = Type(type_.dtype, tuple(int(e) + a + b for e, a, b in zip(type_.shape, low, high, strict=True)))
+    extents = [total(g, block, parts) for parts in zip(type_.shape, low, high, strict=True)]
+    result = Type(type_.dtype, tuple(extents))
     names = [g.name() for _ in type_.shape]
     body = _body(block, [(name, INDEX) for name in names])
     value = scalar_code(g, body, type_.dtype, g.integer(0, 3))
@@ -1166,10 +1115,10 @@ def pad(g: Generator, block: Block) -> None:
 
     def run(e: Environment) -> Any:
         values = np.array(_evaluate(body, e.inner(), places, e.sizes(result.shape), value))
-        values[tuple(slice(a, a + int(n)) for a, n in zip(low, type_.shape, strict=True))] = e[x]
+        values[tuple(slice(a, a + n) for a, n in zip(low, e.sizes(type_.shape), strict=True))] = e[x]
         return values
 
-    spelt = [[_opaque(g, block, n) if g.chance(0.15) else str(n) for n in side] for side in (low, high)]
+    spelt = [[opaque(g, block, n) if g.chance(0.15) else str(n) for n in side] for side in (low, high)]
     at_low, at_high = (f"[{', '.join(side)}]" for side in spelt)
     text = (
         f"tensor.pad {x} low{at_low} high{at_high} {{\n  ^bb0({', '.join(f'{name}: index' for name in names)}):\n"
@@ -1180,18 +1129,15 @@ def pad(g: Generator, block: Block) -> None:
 
 def concat(g: Generator, block: Block) -> None:
     x, type_ = g.tensor(block, lambda t: len(t.shape) >= 1, lambda: g.tensor_type(g.integer(1, 4)))
-    axes = [d for d, e in enumerate(type_.shape) if isinstance(e, int)]
-    if not axes:
-        return
-    axis = g.pick(axes)
+    axis = g.integer(0, len(type_.shape))
     parts = [(x, type_)]
     for _ in range(g.integer(1, 3)):
         shape = list(type_.shape)
-        shape[axis] = g.pick([0, 1, 2, 3, type_.shape[axis]])
+        shape[axis] = g.pick([0, 1, 2, 3, type_.shape[axis], g.pick(g.extents)])
         parts.append(g.value(block, Type(type_.dtype, tuple(shape))))
     g.rng.shuffle(parts)  # pyright: ignore[reportArgumentType]
     shape = list(type_.shape)
-    shape[axis] = sum(int(t.shape[axis]) for _, t in parts)
+    shape[axis] = total(g, block, [t.shape[axis] for _, t in parts])
     result = Type(type_.dtype, tuple(shape))
     names, types = ", ".join(n for n, _ in parts), ", ".join(str(t) for _, t in parts)
     text = f"tensor.concat dim({axis}) {names}{g.scope()} : ({types}) -> {result}"
@@ -1209,23 +1155,15 @@ def _groups(g: Generator, count: int) -> list[list[int]]:
 
 
 def collapse(g: Generator, block: Block) -> None:
-    """Groups have one dynamic dimension at most, beside extents of 1."""
     x, type_ = g.tensor(block, lambda t: len(t.shape) >= 2, lambda: g.tensor_type(g.integer(2, 5)))
     groups = _groups(g, len(type_.shape))
-    shape: list[int | str] = []
-    for group in groups:
-        extents = [type_.shape[d] for d in group]
-        dynamic = [e for e in extents if isinstance(e, str)]
-        rest = math.prod(e for e in extents if isinstance(e, int))
-        if dynamic and (len(dynamic) > 1 or rest != 1):
-            return
-        shape.append(dynamic[0] if dynamic else rest)
-    result = Type(type_.dtype, tuple(shape))
+    result = Type(type_.dtype, tuple(size_of(g, block, [type_.shape[d] for d in group]) for group in groups))
     text = f"tensor.collapse_shape {x} {groups}{g.scope()} : {type_} into {result}"
     g.emit(block, result, text, lambda e: np.reshape(e[x], e.sizes(result.shape)))
 
 
 def expand(g: Generator, block: Block) -> None:
+    """Products of dynamic extents become their factors again."""
     x, type_ = g.tensor(block, lambda t: 1 <= len(t.shape) <= 3, lambda: g.tensor_type(g.integer(1, 3)))
     groups: list[list[int]] = []
     shape: list[int | str] = []
@@ -1237,31 +1175,44 @@ def expand(g: Generator, block: Block) -> None:
         if factors and isinstance(extent, int):
             factor = g.pick(factors)
             parts = [factor, extent // factor]
+        elif str(extent) in g.factors and g.chance(0.7):
+            parts = g.factors[str(extent)]
         groups.append(list(range(len(shape), len(shape) + len(parts))))
         shape += parts
     result = Type(type_.dtype, tuple(shape))
-    sizes = ", ".join(f"%{e}" if isinstance(e, str) else str(e) for e in shape)
+    sizes = ", ".join(map(spelt, shape))
     text = f"tensor.expand_shape {x} {groups} output_shape [{sizes}]{g.scope()} : {type_} into {result}"
     g.emit(block, result, text, lambda e: np.reshape(e[x], e.sizes(result.shape)))
 
 
+def _reshaped(g: Generator, block: Block, type_: Type) -> tuple[int | str, ...] | None:
+    """Another shape of as many elements."""
+    count = size_of(g, block, type_.shape)
+    if isinstance(count, str):
+        return g.pick([(count,), (1, count), (count, 1), type_.shape[::-1]])
+    shapes = [s for s in itertools.product((1, 2, 3, count), repeat=g.integer(1, 4)) if math.prod(s) == count]
+    return g.pick(shapes) if shapes else None
+
+
 def reshape(g: Generator, block: Block) -> None:
-    x, type_ = g.tensor(block, lambda t: not t.dynamic, lambda: _solid_type(g))
-    total = math.prod(int(e) for e in type_.shape)
-    shapes = [s for s in itertools.product((1, 2, 3, total), repeat=g.integer(1, 4)) if math.prod(s) == total]
-    if not shapes:
+    x, type_ = g.tensor(block, lambda _: True, lambda: _solid_type(g))
+    found = _reshaped(g, block, type_)
+    if found is None:
         return
-    result = Type(type_.dtype, g.pick(shapes))
-    extents = Type(g.pick(["index", "i64", "i32"]), (len(result.shape),))
-    values = np.array(result.shape, DTYPES[extents.dtype])
-    if g.chance(0.5):
-        shape = g.constant(block, extents, values)[0]
+    result = Type(type_.dtype, found)
+    if not result.dynamic and g.chance(0.5):
+        extents = Type(g.pick(["index", "i64", "i32"]), (len(result.shape),))
+        shape = g.constant(block, extents, np.array(result.shape, DTYPES[extents.dtype]))[0]
     else:
-        parts = [g.constant_scalar(block, scalar(extents.dtype), v)[0] for v in values]
+        extents = Type("index" if result.dynamic else g.pick(["index", "i64", "i32"]), (len(result.shape),))
+        parts = [
+            f"%{n}" if isinstance(n, str) else g.constant_scalar(block, scalar(extents.dtype), n)[0]
+            for n in result.shape
+        ]
         text = f"tensor.from_elements {', '.join(parts)} : {extents}"
-        shape = g.emit(block, extents, text, lambda _: values, hidden=True)
+        shape = g.emit(block, extents, text, lambda e: np.array(e.sizes(result.shape)), hidden=True)
     text = f"tensor.reshape {x}({shape}){g.scope()} : ({type_}, {extents}) -> {result}"
-    g.emit(block, result, text, lambda e: np.reshape(e[x], result.shape))
+    g.emit(block, result, text, lambda e: np.reshape(e[x], e.sizes(result.shape)))
 
 
 def from_elements(g: Generator, block: Block) -> None:

@@ -185,6 +185,8 @@ class Generator:
         self.dtypes = [*self.sample(FLOATS, 2), *self.sample(INTEGERS[:-1], 1)]
         if self.chance(0.15):
             self.dtypes += [self.pick(COMPLEX)] * 2
+        self.factors: dict[str, list[int | str]] = {}
+        """What dynamic extents are products of."""
         self.zeros = self.chance(0.3)
         """Whether zero may divide."""
 
