@@ -6,7 +6,7 @@ from devscope.lowering import mlir_util
 from devscope.lowering.interop.bindings import ir
 from devscope.lowering.mlir_util import Builder
 from devscope.lowering.stablehlo import matrix_calls
-from devscope.lowering.stablehlo.templates import APPLY, RETURN, commas, element, expand, shape, tensor
+from devscope.lowering.stablehlo.templates import APPLY, RETURN, commas, element, expand, integers, shape, tensor
 from devscope.lowering.stablehlo.windows import expand_dynamic_reduce_window
 
 _NOTHING = frozenset(
@@ -105,6 +105,17 @@ def expand_collective(op: Any) -> None:
     groups = ir.RankedTensorType(op.attributes["replica_groups"].type).shape
     if len(groups) == 2 and groups[1] <= 1 and [v.type for v in op.operands] == [v.type for v in op.results]:
         mlir_util.replace_op(op, list(op.operands))
+
+
+def expand_permutation(op: Any) -> None:
+    """The first of the processes, all there are, gives to itself or gets nothing, which is zeros."""
+    type_, pairs = op.results[0].type, integers(op, "source_target_pairs")
+    if pairs == [0, 0]:
+        mlir_util.replace_op(op, list(op.operands))
+    elif not pairs and ir.RankedTensorType(type_).has_static_shape:
+        zero = "(0.0, 0.0)" if "complex" in str(type_) else ("0.0" if "f" in str(element(type_)) else "0")
+        zero = "false" if str(element(type_)) == "i1" else zero
+        expand(op, f'%r = stablehlo.constant dense<{zero}> : {type_}\n"devscope.return"(%r) : ({type_}) -> ()')
 
 
 def expand_number(op: Any) -> None:

@@ -43,6 +43,7 @@ _EXPANSIONS: Mapping[str, str] = {
     "stablehlo.all_reduce": "calls.expand_collective",
     "stablehlo.all_to_all": "calls.expand_collective",
     "stablehlo.collective_broadcast": "calls.expand_collective",
+    "stablehlo.collective_permute": "calls.expand_permutation",
     "stablehlo.cross-replica-sum": "calls.expand_collective",
     "stablehlo.reduce_scatter": "calls.expand_collective",
     "stablehlo.partition_id": "calls.expand_number",

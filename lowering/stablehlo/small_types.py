@@ -9,6 +9,7 @@ from typing import Any
 from devscope.lowering import mlir_util
 from devscope.lowering.interop.bindings import ir
 from devscope.lowering.mlir_util import Builder
+from devscope.lowering.stablehlo.small_bitcasts import expand_small_bitcast
 from devscope.lowering.stablehlo.small_codes import FLOATS, INTEGERS, Conversion, storage
 from devscope.lowering.stablehlo.templates import element, expand, shape, tensor
 
@@ -19,6 +20,7 @@ _MOVES = frozenset(
         "broadcast_in_dim",
         "broadcast",
         "case",
+        "collective_permute",
         "concatenate",
         "constant",
         "custom_call",
@@ -76,7 +78,9 @@ def store_in_bytes(module: Any) -> None:
         _small(type_) for type_ in _signatures(module)
     ):
         return
-    for op in ops:
+    for op in mlir_util.named(module.operation, "stablehlo.bitcast_convert"):
+        expand_small_bitcast(op)
+    for op in mlir_util.walk(module.operation):
         if op.name.startswith("stablehlo.") and op.name not in _MOVES and op.name != "stablehlo.convert":
             compute_as(op, _wide_name)
     for op in mlir_util.named(module.operation, "stablehlo.convert"):

@@ -441,7 +441,7 @@ def test_sums_of_products_by_letters(config: str) -> None:
 
 
 def test_a_program_is_one_process() -> None:
-    text = """func.func @main(%x: tensor<3xf32>) -> (tensor<3xf32>, tensor<3xf32>, tensor<ui32>) {
+    text = """func.func @main(%x: tensor<3xf32>) -> (tensor<3xf32>, tensor<3xf32>, tensor<ui32>, tensor<3xf32>, tensor<3xf32>) {
       %0 = "stablehlo.all_reduce"(%x) <{replica_groups = dense<0> : tensor<1x1xi64>}> ({
       ^bb0(%a: tensor<f32>, %b: tensor<f32>):
         %s = stablehlo.add %a, %b : tensor<f32>
@@ -450,11 +450,15 @@ def test_a_program_is_one_process() -> None:
       %1 = "stablehlo.all_gather"(%x) <{all_gather_dim = 0 : i64, replica_groups = dense<0> : tensor<1x1xi64>}>
         : (tensor<3xf32>) -> tensor<3xf32>
       %2 = stablehlo.replica_id : tensor<ui32>
-      return %0, %1, %2 : tensor<3xf32>, tensor<3xf32>, tensor<ui32>
+      %3 = "stablehlo.collective_permute"(%x) <{source_target_pairs = dense<0> : tensor<1x2xi64>}>
+        : (tensor<3xf32>) -> tensor<3xf32>
+      %4 = "stablehlo.collective_permute"(%x) <{source_target_pairs = dense<> : tensor<0x2xi64>}>
+        : (tensor<3xf32>) -> tensor<3xf32>
+      return %0, %1, %2, %3, %4 : tensor<3xf32>, tensor<3xf32>, tensor<ui32>, tensor<3xf32>, tensor<3xf32>
     }"""
     x = np.array([1, -2, 3], np.float32)
-    summed, gathered, number = devscope.run(text, x, cache=False)
-    np.testing.assert_array_equal([summed, gathered], [x, x])
+    summed, gathered, number, kept, nothing = devscope.run(text, x, cache=False)
+    np.testing.assert_array_equal([summed, gathered, kept, nothing], [x, x, x, 0 * x])
     assert number == 0
     with pytest.raises(devscope.DevscopeError, match=r"cannot lower operation 'stablehlo.all_gather'"):
         devscope.compile(text.replace("dense<0> : tensor<1x1xi64>}>\n", "dense<[[0, 1]]> : tensor<1x2xi64>}>\n"))

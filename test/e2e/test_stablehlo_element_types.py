@@ -55,6 +55,14 @@ func.func @parts(%a: tensor<3xf32>, %b: tensor<2xi32>) -> (tensor<2xi32>, tensor
   %4 = stablehlo.get_tuple_element %1[0] : (tuple<tensor<3xf32>, tuple<tensor<2xi32>>>) -> tensor<3xf32>
   return %3, %4 : tensor<2xi32>, tensor<3xf32>
 }
+func.func @nibbles(%a: tensor<?xi16>) -> (tensor<?x4xi4>, tensor<?x8xui2>, tensor<?xi16>, tensor<?x4xi4>) {
+  %0 = stablehlo.bitcast_convert %a : (tensor<?xi16>) -> tensor<?x4xi4>
+  %1 = stablehlo.bitcast_convert %a : (tensor<?xi16>) -> tensor<?x8xui2>
+  %2 = stablehlo.bitcast_convert %0 : (tensor<?x4xi4>) -> tensor<?xi16>
+  %3 = stablehlo.bitcast_convert %0 : (tensor<?x4xi4>) -> tensor<?x4x2xi2>
+  %4 = stablehlo.bitcast_convert %3 : (tensor<?x4x2xi2>) -> tensor<?x4xi4>
+  return %0, %1, %2, %4 : tensor<?x4xi4>, tensor<?x8xui2>, tensor<?xi16>, tensor<?x4xi4>
+}
 func.func @few_bits() -> (tensor<3xf4E2M1FN>, tensor<2xf6E2M3FN>, tensor<2xf6E3M2FN>) {
   %0 = stablehlo.constant dense<[0.5, -6.0, 3.0]> : tensor<3xf4E2M1FN>
   %1 = stablehlo.constant dense<[7.5, -0.125]> : tensor<2xf6E2M3FN>
@@ -103,6 +111,16 @@ def test_bits_of_complex_numbers(program: Any) -> None:
     narrow = a.view(np.complex64).reshape(3, 2)
     np.testing.assert_array_equal(program.run("split", a), narrow)
     np.testing.assert_array_equal(program.run("join", narrow), a)
+
+
+def test_bits_of_integers_of_few_bits(program: Any) -> None:
+    a = np.array([0x1234, -2, 0x7F80], np.int16)
+    parts = [(a.view(np.uint16)[:, None] >> np.arange(0, 16, width)) & (1 << width) - 1 for width in (4, 2)]
+    nibbles, pairs, whole, again = program.run("nibbles", a)
+    np.testing.assert_array_equal(nibbles.astype(np.int8) & 15, parts[0])
+    np.testing.assert_array_equal(pairs.astype(np.uint8), parts[1])
+    np.testing.assert_array_equal(whole, a)
+    np.testing.assert_array_equal(again, nibbles)
 
 
 def test_products_with_an_algorithm(program: Any) -> None:
