@@ -59,7 +59,6 @@ def _width(type_: Any) -> int:
     return of.width if isinstance(of, ir.IntegerType | ir.FloatType) else 2 * ir.ComplexType(of).element_type.width
 
 
-
 def _to_bits(name: str, value: str, type_: Any, of: str) -> list[str]:
     """Integers ``of`` a type without sign from numbers, of which those of fewer bits are in bytes of their own."""
     bits = tensor(shape(type_), of)

@@ -441,7 +441,8 @@ def test_sums_of_products_by_letters(config: str) -> None:
 
 
 def test_a_program_is_one_process() -> None:
-    text = """func.func @main(%x: tensor<3xf32>) -> (tensor<3xf32>, tensor<3xf32>, tensor<ui32>, tensor<3xf32>, tensor<3xf32>) {
+    text = """func.func @main(%x: tensor<3xf32>)
+        -> (tensor<3xf32>, tensor<3xf32>, tensor<ui32>, tensor<3xf32>, tensor<3xf32>) {
       %0 = "stablehlo.all_reduce"(%x) <{replica_groups = dense<0> : tensor<1x1xi64>}> ({
       ^bb0(%a: tensor<f32>, %b: tensor<f32>):
         %s = stablehlo.add %a, %b : tensor<f32>
