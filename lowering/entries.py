@@ -31,6 +31,7 @@ from devscope.errors import LoweringError, SourceLocation
 from devscope.lowering import mlir_util
 from devscope.lowering.interop.bindings import ir
 from devscope.lowering.mlir_util import Builder
+from devscope.lowering.stablehlo.templates import BOUNDS
 from devscope.runtime.program import DTYPES, ENTRY_DTYPES, Entry, TensorSpec
 
 _LONGEST = 200
@@ -170,7 +171,9 @@ def _spec(type_: Attribute, name: str, what: str, location: SourceLocation | Non
 
 def _described(type_: Attribute, name: str) -> TensorSpec:
     """Of types that cannot be passed, their text is the dtype."""
-    if isinstance(type_, TensorType) and isinstance(type_.encoding, NoneAttr):
+    if isinstance(type_, TensorType) and (
+        isinstance(type_.encoding, NoneAttr) or str(type_.encoding).startswith(BOUNDS)
+    ):
         element = type_.get_element_type()
         if isinstance(element, IntegerType | IndexType | AnyFloat | ComplexType):
             sizes = [None if size == DYNAMIC_INDEX else size for size in type_.get_shape()]

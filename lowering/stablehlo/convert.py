@@ -14,7 +14,7 @@ from devscope.lowering.mlir_util import RunPasses
 from devscope.lowering.pipelines import pipeline
 from devscope.lowering.stablehlo.element_types import saturate
 from devscope.lowering.stablehlo.located_scopes import scopes_by_location
-from devscope.lowering.stablehlo.shapes import demand_sizes
+from devscope.lowering.stablehlo.shapes import demand_sizes, drop_bounds
 from devscope.lowering.stablehlo.small_types import store_in_bytes
 from devscope.lowering.stablehlo.wide_results import keep_digits, round_steps
 
@@ -28,6 +28,7 @@ _EXPANSIONS: Mapping[str, str] = {
     "stablehlo.sort": "sort.expand_sort",
     "stablehlo.compare": "sort.expand_total_order",
     "stablehlo.get_dimension_size": "shapes.expand_size",
+    "stablehlo.set_dimension_size": "shapes.expand_set_size",
     "stablehlo.select_and_scatter": "windows.expand_select_and_scatter",
     "stablehlo.reduce_window": "windows.expand_reduce_window",
     "stablehlo.batch_norm_inference": "batch_norm.expand_inference",
@@ -108,6 +109,7 @@ def convert(module: Any, run_passes: RunPasses) -> None:
 
 
 def _prepare(module: Any, run_passes: RunPasses) -> None:
+    drop_bounds(module)
     for op in mlir_util.named(module.operation, "stablehlo.convert"):
         saturate(op)
     keep_digits(module)

@@ -9,6 +9,7 @@ from devscope.lowering.checks.demands import require_same
 from devscope.lowering.interop.bindings import ir
 from devscope.lowering.mlir_util import Builder
 from devscope.lowering.stablehlo.templates import (
+    BOUNDS,
     axes_map,
     commas,
     element,
@@ -33,6 +34,49 @@ def expand_size(op: Any) -> None:
     size = build.value("tensor.dim", [op.operands[0], axis], build.index)
     number = build.value("arith.index_cast", [size], ir.RankedTensorType(type_).element_type)
     mlir_util.replace_op(op, [build.value("tensor.from_elements", [number], type_)])
+
+
+def drop_bounds(module: Any) -> None:
+    """Dimensions of a bounded size are of any size: what is made of them needs no bound."""
+    for op in mlir_util.walk(module.operation)[1:]:
+        for value in mlir_util.defined_values(op):
+            value.set_type(_without_bounds(value.type))
+        if "function_type" in op.attributes:
+            type_ = mlir_util.function_type(op)
+            parts = [[_without_bounds(each) for each in part] for part in (type_.inputs, type_.results)]
+            op.attributes["function_type"] = ir.TypeAttr.get(ir.FunctionType.get(*parts))
+
+
+def _without_bounds(type_: Any) -> Any:
+    if not isinstance(type_, ir.RankedTensorType) or not str(type_.encoding).startswith(BOUNDS):
+        return type_
+    return ir.Type.parse(tensor(shape(type_), element(type_)))
+
+
+def expand_set_size(op: Any) -> None:
+    """The first elements of a dimension: no more than there are."""
+    old, new = op.operands[0].type, op.results[0].type
+    axis, extents = ir.IntegerAttr(op.attributes["dimension"]).value, shape(old)
+    if new == old and extents[axis] >= 0:
+        mlir_util.replace_op(op, [op.operands[0]])
+        return
+    lines: list[str] = []
+    extents_of(lines.append, "d", "%0", old)
+    lines += [
+        "%number = tensor.extract %1[] : tensor<i32>",
+        "%asked = arith.index_cast %number : i32 to index",
+        "%zero = arith.constant 0 : index",
+        "%least = arith.maxsi %asked, %zero : index",
+        f"%size = arith.minsi %least, %d{axis} : index",
+    ]
+    sizes = ["%size" if place == axis else f"%d{place}" for place in range(len(extents))]
+    known = [extent >= 0 and place != axis for place, extent in enumerate(extents)]
+    ends = commas(extent if fixed else size for size, extent, fixed in zip(sizes, extents, known, strict=True))
+    cut = tensor([extent if fixed else -1 for extent, fixed in zip(extents, known, strict=True)], element(old))
+    starts, steps = commas([0] * len(extents)), commas([1] * len(extents))
+    lines.append(f"%cut = tensor.extract_slice %0[{starts}] [{ends}] [{steps}] : {old} to {cut}")
+    lines.append(f"%r = tensor.cast %cut : {cut} to {new}")
+    expand(op, "\n".join([*lines, f'"devscope.return"(%r) : ({new}) -> ()']))
 
 
 def fold_empty(op: Any) -> None:

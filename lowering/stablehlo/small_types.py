@@ -11,7 +11,7 @@ from devscope.lowering.interop.bindings import ir
 from devscope.lowering.mlir_util import Builder
 from devscope.lowering.stablehlo.small_bitcasts import expand_small_bitcast
 from devscope.lowering.stablehlo.small_codes import FLOATS, INTEGERS, Conversion, storage
-from devscope.lowering.stablehlo.templates import element, expand, shape, tensor
+from devscope.lowering.stablehlo.templates import BOUNDS, element, expand, shape, tensor
 
 _MOVES = frozenset(
     f"stablehlo.{name}"
@@ -58,7 +58,7 @@ _PASSES = frozenset({"func.func", "func.return", "func.call"})
 
 
 def only_passes_types(module: Any) -> bool:
-    """Whether functions alone have values of small types, or of integers with a sign or without."""
+    """Whether functions alone have values of small types, of integers with a sign or without, or of bounded sizes."""
     if not any(_is_foreign(type_) for type_ in _signatures(module)):
         return False
     return all(
@@ -68,6 +68,8 @@ def only_passes_types(module: Any) -> bool:
 
 
 def _is_foreign(type_: Any) -> bool:
+    if isinstance(type_, ir.RankedTensorType) and str(type_.encoding).startswith(BOUNDS):
+        return True
     of = element(type_) if isinstance(type_, ir.RankedTensorType) else type_
     return bool(_small(of)) or (isinstance(of, ir.IntegerType) and not of.is_signless)
 

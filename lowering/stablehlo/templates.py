@@ -10,6 +10,9 @@ from devscope.lowering.mlir_util import Builder
 
 RETURN, APPLY = "devscope.return", "devscope.apply"
 
+BOUNDS = "#stablehlo.bounds"
+"""Encodings that say how large dimensions are at most begin with it. Programs lose them (`shapes.drop_bounds`)."""
+
 
 def expand(op: Any, text: str, operands: Sequence[Any] | None = None, blocks: Sequence[Any] | None = None) -> None:
     """Replace ``op`` by the operations of ``text``, in which ``%0``, ``%1`` and so on are ``operands``, or its own.

@@ -52,6 +52,16 @@ func.func @windows(%x: tensor<?x3xf32>, %i: tensor<?x3xi32>, %extents: tensor<2x
        tensor<2xi32>, tensor<2x2xi32>) -> (tensor<?x?xf32>, tensor<?x?xi32>)
   return %0#0, %0#1 : tensor<?x?xf32>, tensor<?x?xi32>
 }
+func.func @bounded(%x: tensor<?x3xui8>, %n: tensor<i32>)
+    -> (tensor<?x3xui8, #stablehlo.bounds<5, ?>>, tensor<3xui8>, tensor<i32>) {
+  %0 = stablehlo.set_dimension_size %x, %n, dim = 0
+    : (tensor<?x3xui8>, tensor<i32>) -> tensor<?x3xui8, #stablehlo.bounds<5, ?>>
+  %zero = stablehlo.constant dense<0> : tensor<ui8>
+  %1 = stablehlo.reduce(%0 init: %zero) applies stablehlo.add across dimensions = [0]
+    : (tensor<?x3xui8, #stablehlo.bounds<5, ?>>, tensor<ui8>) -> tensor<3xui8>
+  %2 = stablehlo.get_dimension_size %0, dim = 0 : (tensor<?x3xui8, #stablehlo.bounds<5, ?>>) -> tensor<i32>
+  return %0, %1, %2 : tensor<?x3xui8, #stablehlo.bounds<5, ?>>, tensor<3xui8>, tensor<i32>
+}
 func.func @pad(%x: tensor<?x?xf32>, %v: tensor<f32>, %low: tensor<2xi32>, %high: tensor<2xi32>,
                %holes: tensor<2xi32>) -> tensor<?x?xf32> {
   %0 = stablehlo.dynamic_pad %x, %v, %low, %high, %holes
@@ -191,6 +201,23 @@ def test_padding_that_is_a_value(program: Any, low: Any, high: Any, holes: Any, 
     expected = _padded(x, (*zip(low, high, strict=True),), tuple(n + 1 for n in holes), 7)
     given = [np.array(value, np.int32) for value in (low, high, holes)]
     np.testing.assert_array_equal(program.run("pad", x, np.float32(7), *given), expected)
+
+
+@pytest.mark.parametrize("asked", [-1, 0, 3, 5, 9])
+def test_sizes_that_are_set_have_a_bound(program: Any, asked: int) -> None:
+    x = np.arange(15, dtype=np.uint8).reshape(5, 3)
+    kept, total, size = program.run("bounded", x, np.int32(asked))
+    want = x[: max(asked, 0)]
+    assert size == len(want)
+    np.testing.assert_array_equal(kept, want)
+    np.testing.assert_array_equal(total, want.sum(0, dtype=np.uint8))
+
+
+def test_bounds_alone() -> None:
+    type_ = "tensor<?x2xf32, #stablehlo.bounds<5, ?>>"
+    x = np.ones((3, 2), np.float32)
+    text = f"func.func @main(%x: {type_}) -> {type_} {{ return %x : {type_} }}"
+    np.testing.assert_array_equal(devscope.run(text, x, cache=False), x)
 
 
 @pytest.mark.parametrize(
