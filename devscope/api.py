@@ -143,7 +143,7 @@ def executable_for(
 
     def admit(
         entries: Mapping[str, Entry], closed: Collection[str], devices: Mapping[str, str]
-    ) -> dict[str, Mapping[str, str]]:
+    ) -> dict[str, Mapping[str, str | int]]:
         if check is not None:
             check(entries, closed)
         found = require_devices({name: kind for name, kind in devices.items() if name not in mapping})

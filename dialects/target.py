@@ -152,6 +152,9 @@ for _kind in (
         "opencl",
         {
             "type": OptionSpec(str, "what it is: cpu or gpu; by default what the device is that programs run on"),
+            "vector": OptionSpec(
+                int, "bytes of a vector, of a cpu; by default those of the device that programs run on", minimum=1
+            ),
             "workgroup": OptionSpec(int, "work items per workgroup", minimum=1),
             "fp64": OptionSpec(bool, "whether the device has double precision"),
             "fp16": OptionSpec(bool, "whether the device has half precision"),

@@ -18,18 +18,19 @@ FOLDER = Path(__file__).parent / "kernels"
 INSTRUCTIONS = ("avx512", "avx2", "other")
 PRODUCTS = tuple(words.instructions for words in WORDS.values())
 """Instructions of some processors with AVX-512."""
-OPENCL_CPU = "opencl-cpu"
-DEVICES = (OPENCL_CPU, *gpu.INSTRUCTIONS)
+OPENCL_CPU, OPENCL_CPU_32 = "opencl-cpu", "opencl-cpu-32"
+"""All of them, and those with vectors of 32 bytes or less."""
+DEVICES = (OPENCL_CPU, OPENCL_CPU_32, *gpu.INSTRUCTIONS)
 """What rows may be for, too; those that do not say so are for hosts."""
 
-_TABLE_OF_OPENCL_CPUS = FOLDER.parent.parent / "opencl" / "kernels" / "cpu.toml"
+_TABLES_OF_OPENCL_CPUS = {OPENCL_CPU: "cpu.toml", OPENCL_CPU_32: "cpu_32.toml"}
 
 
 def built_in_rows(instructions: str) -> Sequence[Row]:
     if instructions in gpu.INSTRUCTIONS:
         return gpu.gpu_rows()
-    if instructions == OPENCL_CPU:
-        return read_table(_TABLE_OF_OPENCL_CPUS)
+    if instructions in _TABLES_OF_OPENCL_CPUS:
+        return read_table(FOLDER.parent.parent / "opencl" / "kernels" / _TABLES_OF_OPENCL_CPUS[instructions])
     return read_table(FOLDER / f"{instructions}.toml")
 
 
@@ -50,6 +51,8 @@ def user_rows(text: str, path: str, name: str = "") -> list[Row]:
     legal = (*INSTRUCTIONS, *PRODUCTS, *DEVICES)
 
     def problem(row: Row) -> str | None:
+        if row.instructions in _TABLES_OF_OPENCL_CPUS and row.numbers.get("stack"):
+            return "numbers.stack must be 0 on OpenCL devices: their tasks have no memory for it"
         return problem_of(row.template, row.element, row.instructions, row.numbers) or gpu.problem_of(row)
 
     return checked_rows(text, path, name or os.path.basename(path), templates(), legal, problem)

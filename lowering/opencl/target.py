@@ -8,7 +8,8 @@ from devscope.dialects.target import get_target_kind
 from devscope.errors import OptionError
 from devscope.lowering import expansions, mlir_util
 from devscope.lowering.codegen.device_emitter import SPIRV, shared_emitter
-from devscope.lowering.cpu.kernel_tables import FOLDER, OPENCL_CPU, built_in_rows
+from devscope.lowering.codegen.host_object import vector_instructions
+from devscope.lowering.cpu.kernel_tables import FOLDER, OPENCL_CPU, OPENCL_CPU_32, built_in_rows
 from devscope.lowering.cpu.math_functions import OF_VECTORS, WITH_FMA
 from devscope.lowering.gpu.device_kernels import DeviceKernels
 from devscope.lowering.gpu.kernel_tables import gpu_schedules
@@ -116,9 +117,16 @@ def _type_of_device(options: Options) -> object:
 def _choose_kernels(options: Options, rows: Sequence[Row]) -> DeviceKernels | Schedules:
     if _type_of_device(options) != "cpu":
         return gpu_schedules(rows)
-    own = [row for row in rows if row.instructions == OPENCL_CPU]
-    schedules = Schedules([*own, *built_in_rows(OPENCL_CPU)], OPENCL_CPU)
+    known = [OPENCL_CPU] if _has_wide_vectors(options) else [OPENCL_CPU_32, OPENCL_CPU]
+    own = [row for row in rows if row.instructions in known]
+    schedules = Schedules([*own, *built_in_rows(known[0])], *known)
     return DeviceKernels(schedules, KernelLibrary(FOLDER, schedules.loops, OF_VECTORS), WITH_FMA)
+
+
+def _has_wide_vectors(options: Options) -> bool:
+    """Of more than 32 bytes. Where nothing says so, a device is the processor that compiles."""
+    vector = options.get("vector")
+    return int(vector) > 32 if vector is not None else vector_instructions("", "") == "avx512"
 
 
 def _power_in_single(op: Any) -> str:

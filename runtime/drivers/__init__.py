@@ -108,7 +108,7 @@ class Device(DeviceInfo, ABC):
         return 0
 
     @property
-    def target_options(self) -> Mapping[str, str]:
+    def target_options(self) -> Mapping[str, str | int]:
         """Options that code for this device is compiled with, where the program does not say others."""
         return {}
 

@@ -74,8 +74,11 @@ class OpenCLDevice(Device):
         return int(self.polled and bool(self.device_type & cl.DEVICE_TYPE_CPU))
 
     @property
-    def target_options(self) -> Mapping[str, str]:
-        return {"type": "gpu" if self.device_type & cl.DEVICE_TYPE_GPU else "cpu"}
+    def target_options(self) -> Mapping[str, str | int]:
+        if self.device_type & cl.DEVICE_TYPE_GPU:
+            return {"type": "gpu"}
+        width = self.library.integer("clGetDeviceInfo", self.handle, cl.DEVICE_NATIVE_VECTOR_WIDTH_FLOAT)
+        return {"type": "cpu", **({"vector": 4 * width} if width else {})}
 
     def shares_memory_with(self, other: Device) -> bool:
         if other.type == "cpu":

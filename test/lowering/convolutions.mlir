@@ -39,8 +39,8 @@ func.func @padded(%x: tensor<2x8x8x16xf32>, %w: tensor<3x3x16x32xf32>, %b: tenso
 
 // LLVM:          prefetch.p0({{.*}}, i32 1, i32 3
 // LLVM:          prefetch.p0({{.*}}, i32 0, i32 2
-// LLVM:          store <32 x float>
-// LLVM:          masked.store.v32f32
+// LLVM:          store <{{16|32}} x float>
+// LLVM:          masked.store.v{{16|32}}f32
 
 // CHECK-LABEL: func.func @pooled
 // CHECK-NOT:     linalg.

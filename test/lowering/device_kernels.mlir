@@ -5,6 +5,8 @@
 // RUN: devscope lower %s --default opencl:0 --stage schedule | filecheck %s --check-prefix=ROW
 
 // ROW: linalg.contract, b 1, m 64, n 512, k 96, f32: contraction with {{.*}} (cpu.toml, contraction {{.*}})
+// Vectors of half the size take other blocks.
+// ROW: linalg.contract, b 1, m 64, n 512, k 96, f32: contraction with rows 6, columns 16, {{.*}} (cpu_32.toml, contraction {{.*}})
 // Too few columns for tasks: parts of the sums are a batch.
 // ROW: linalg{{.*}}, b 16, m 1, n 1024, k 256, f32: narrow with
 
@@ -18,8 +20,15 @@
 // KERNEL: scf.for {{.*}} iter_args({{.*}}) -> (vector<16xf32>, vector<16xf32>,
 // KERNEL: vector.fma {{.*}} : vector<16xf32>
 // KERNEL-NOT: vector<{{[0-9]+}}x{{[0-9]+}}xf32>
+#wide = #device.scope<"opencl", 0 : i64, #device.target<"opencl", {vector = 64 : i64}>, "">
+#narrow = #device.scope<"opencl", 0 : i64, #device.target<"opencl", {vector = 32 : i64}>, "">
 func.func @main(%a: tensor<64x96xf32>, %b: tensor<96x512xf32>, %c: tensor<64x512xf32>) -> tensor<64x512xf32> {
-  %t = linalg.matmul ins(%a, %b : tensor<64x96xf32>, tensor<96x512xf32>) outs(%c : tensor<64x512xf32>) -> tensor<64x512xf32>
+  %t = linalg.matmul {device.scope = #wide} ins(%a, %b : tensor<64x96xf32>, tensor<96x512xf32>) outs(%c : tensor<64x512xf32>) -> tensor<64x512xf32>
+  func.return %t : tensor<64x512xf32>
+}
+
+func.func @narrow(%a: tensor<64x96xf32>, %b: tensor<96x512xf32>, %c: tensor<64x512xf32>) -> tensor<64x512xf32> {
+  %t = linalg.matmul {device.scope = #narrow} ins(%a, %b : tensor<64x96xf32>, tensor<96x512xf32>) outs(%c : tensor<64x512xf32>) -> tensor<64x512xf32>
   func.return %t : tensor<64x512xf32>
 }
 

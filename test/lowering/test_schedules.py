@@ -318,6 +318,12 @@ def test_numbers_that_no_kernel_of_a_gpu_can_be_made_with(numbers: str) -> None:
         user_rows(tiles(numbers), "a.toml")
 
 
+def test_tasks_of_devices_have_no_stack() -> None:
+    (row,) = [row for row in built_in_rows("avx2") if row.template == "window" and row.element == "f32"]
+    with pytest.raises(OptionError, match=r"a\.toml: window 1: numbers\.stack must be 0 on OpenCL devices"):
+        user_rows(row_toml(replace(row, instructions="opencl-cpu-32")), "a.toml")
+
+
 def test_rows_for_gpus_come_first(tmp_path: Path) -> None:
     """On devices of OpenCL and of CUDA; the host's do not get them."""
     path = tmp_path / "rows.toml"
