@@ -39,8 +39,27 @@ def expand_custom_call(op: Any) -> None:
         _sort_and_cut(op)
     elif name == "devscope.require":
         _require(op)
-    elif routine := matrix_calls.routine(name):
+    elif (routine := matrix_calls.routine(name)) and not _make_nothing(op):
         expand(op, routine(op))
+
+
+def _make_nothing(op: Any) -> bool:
+    """Of matrices without elements the results have none, either, but for those that say that all went well."""
+    types = [result.type for result in op.results]
+    if not op.operands or any(-1 in shape(type_) for type_ in [op.operands[0].type, *types]):
+        return False
+    is_empty = [0 in shape(type_) for type_ in types]
+    if 0 not in shape(op.operands[0].type) or not all(
+        empty or isinstance(element(type_), ir.IntegerType) for empty, type_ in zip(is_empty, types, strict=True)
+    ):
+        return False
+    lines = [
+        f"%r{n} = tensor.empty() : {type_}" if empty else f"%r{n} = stablehlo.constant dense<0> : {type_}"
+        for n, (empty, type_) in enumerate(zip(is_empty, types, strict=True))
+    ]
+    values = commas(f"%r{n}" for n in range(len(types)))
+    expand(op, "\n".join([*lines, f'"{RETURN}"({values}) : ({commas(types)}) -> ()']))
+    return True
 
 
 def _sort_and_cut(op: Any) -> None:

@@ -8,16 +8,21 @@ from __future__ import annotations
 from typing import Any
 
 from devscope.lowering.stablehlo.arrays import Array, Text
-from devscope.lowering.stablehlo.factors import identity, places
+from devscope.lowering.stablehlo.factors import identity, places, spoilt
+from devscope.lowering.stablehlo.shapes import fold_empty
 from devscope.lowering.stablehlo.templates import enum, expand, flag
 
 
 def expand_cholesky(op: Any) -> None:
+    if fold_empty(op):
+        return
     text = Text(op.operands[0].type)
     expand(op, text.result([cholesky(text.operand(0, op.operands[0].type), flag(op, "lower"))]))
 
 
 def expand_triangular_solve(op: Any) -> None:
+    if fold_empty(op):
+        return
     text = Text(op.operands[0].type)
     a, b = (text.operand(number, value.type) for number, value in enumerate(op.operands))
     transpose = enum(op, "transpose_a", "NO_TRANSPOSE")
@@ -26,7 +31,10 @@ def expand_triangular_solve(op: Any) -> None:
 
 
 def cholesky(a: Array, lower: bool) -> Array:
-    """The factor of matrices ``[..., n, n]`` of which one triangle is read; its other triangle is 0."""
+    """The factor of matrices ``[..., n, n]`` of which one triangle is read; its other triangle is 0.
+
+    Of matrices that have none it is NaN, as XLA's and JAX's are.
+    """
     if not lower:
         return cholesky(a.transpose().conj(), True).transpose().conj()
     text, n = a.text, a.extents[-1]
@@ -39,7 +47,9 @@ def cholesky(a: Array, lower: bool) -> Array:
         zeros = text.full(left.extents, a.of, 0)
         return [factor.put(-1, i, is_own.where(pivot, below.where(left / pivot, zeros)))]
 
-    return text.loop(n, [text.full(a.extents, a.of, 0)], step)[0]
+    factor = text.loop(n, [text.full(a.extents, a.of, 0)], step)[0]
+    has_none = (~factor.diagonal(range(n)).real().compare("GT", 0)).reduce("or", [-1], 0)
+    return spoilt(factor, has_none.where(float("inf"), text.full(has_none.extents, a.real_of, 0)))
 
 
 def triangular_solve(a: Array, b: Array, left: bool, lower: bool, unit: bool, transpose: str) -> Array:

@@ -79,11 +79,16 @@ def expand_set_size(op: Any) -> None:
     expand(op, "\n".join([*lines, f'"devscope.return"(%r) : ({new}) -> ()']))
 
 
-def fold_empty(op: Any) -> None:
-    """What is cut out may have no elements, and begin at an end, which upstream does not lower."""
+def fold_empty(op: Any) -> bool:
+    """What is cut out may have no elements, and begin at an end, which upstream does not lower.
+
+    Returns whether it was replaced.
+    """
     type_ = op.results[0].type
-    if type_.has_static_shape and 0 in type_.shape:
+    is_empty = type_.has_static_shape and 0 in type_.shape
+    if is_empty:
         mlir_util.replace_op(op, [Builder(op).value("tensor.empty", [], type_)])
+    return is_empty
 
 
 def fold_empty_reduce(op: Any) -> None:

@@ -57,6 +57,24 @@ func.func @exponential(%x: tensor<?x3x3xf64>) -> tensor<?x3x3xf64> {
   %0 = stablehlo.custom_call @devscope.exponential(%x) : (tensor<?x3x3xf64>) -> tensor<?x3x3xf64>
   return %0 : tensor<?x3x3xf64>
 }
+func.func @cholesky(%x: tensor<2x2x2xf32>) -> (tensor<2x2x2xf32>, tensor<2x2x2xf32>) {
+  %0 = stablehlo.cholesky %x, lower = true : tensor<2x2x2xf32>
+  %1 = stablehlo.cholesky %x, lower = false : tensor<2x2x2xf32>
+  return %0, %1 : tensor<2x2x2xf32>, tensor<2x2x2xf32>
+}
+func.func @nothing(%x: tensor<2x0x0xf32>)
+    -> (tensor<2x0x0xf32>, tensor<2xi32>, tensor<2x0x0xf32>, tensor<2x0xf32>, tensor<2x0x0xf32>) {
+  %0:3 = stablehlo.custom_call @lapack_sgetrf_ffi(%x) {mhlo.backend_config = {}}
+    : (tensor<2x0x0xf32>) -> (tensor<2x0x0xf32>, tensor<2x0xi32>, tensor<2xi32>)
+  %1:2 = stablehlo.custom_call @Eigh(%x) {backend_config = "1,1,100,1e-6"}
+    : (tensor<2x0x0xf32>) -> (tensor<2x0x0xf32>, tensor<2x0xf32>)
+  %2 = stablehlo.cholesky %0#0, lower = true : tensor<2x0x0xf32>
+  %3 = "stablehlo.triangular_solve"(%2, %x) <{left_side = true, lower = true, unit_diagonal = false,
+      transpose_a = #stablehlo<transpose NO_TRANSPOSE>}>
+    : (tensor<2x0x0xf32>, tensor<2x0x0xf32>) -> tensor<2x0x0xf32>
+  return %0#0, %0#2, %1#0, %1#1, %3
+    : tensor<2x0x0xf32>, tensor<2xi32>, tensor<2x0x0xf32>, tensor<2x0xf32>, tensor<2x0x0xf32>
+}
 func.func @geev(%x: tensor<?x5x5xf64>)
     -> (tensor<?x5xf64>, tensor<?x5xf64>, tensor<?x5x5xcomplex<f64>>, tensor<?x5x5xcomplex<f64>>, tensor<?xi32>) {
   %0:5 = stablehlo.custom_call @lapack_dgeev_ffi(%x)
@@ -97,6 +115,19 @@ def test_lu_swaps_rows_for_the_largest_pivot(program: Any) -> None:
     )
     assert np.abs(np.tril(packed, -1)).max() <= 1
     np.testing.assert_array_equal(order[:, 0], pivots[:, 0])
+
+
+def test_what_has_no_factor_of_cholesky_is_not_a_number(program: Any) -> None:
+    good, bad = [[4, 2], [2, 5]], [[1, 2], [2, 1]]
+    lower, upper = program.run("cholesky", np.array([good, bad], np.float32))
+    np.testing.assert_allclose([lower[0], upper[0].T], [[[2, 0], [1, 2]]] * 2)
+    assert np.isnan([lower[1], upper[1]]).all()
+
+
+def test_matrices_of_nothing(program: Any) -> None:
+    found = program.run("nothing", np.ones((2, 0, 0), np.float32))
+    assert [value.shape for value in found] == [(2, 0, 0), (2,), (2, 0, 0), (2, 0), (2, 0, 0)]
+    assert not found[1].any()
 
 
 def test_getrf_says_which_pivot_is_zero_and_goes_on(program: Any) -> None:
