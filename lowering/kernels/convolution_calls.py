@@ -6,10 +6,11 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import cached_property
-from math import lcm
+from math import lcm, prod
 from typing import TYPE_CHECKING, Any
 
 from devscope.lowering.kernels import convolution_ends as ends
+from devscope.lowering.kernels.contraction_operands import element_bytes
 from devscope.lowering.kernels.convolution_units import Sizes, parts_at_run_time, units
 from devscope.lowering.kernels.epilogue import Epilogue
 from devscope.lowering.kernels.image_blocks import ImageBlock, axes_of_block
@@ -22,6 +23,11 @@ from devscope.lowering.kernels.windowed_calls import FILTERS, IMAGE, RESULT, Cal
 
 if TYPE_CHECKING:
     from devscope.lowering.kernels.convolution_kernels import Plan
+
+_FETCH_STEPS = 128
+"""Steps of sums for which filters are fetched together."""
+_LINE = 64
+"""Bytes of a line of memory."""
 
 
 @dataclass(frozen=True)
@@ -217,6 +223,7 @@ class Call:
             "LANES": self.lanes,
             "TILE": self._tile,
             "STEPS": self.row.numbers["steps"],
+            "FETCH_STEPS": _FETCH_STEPS,
             "BLOCK": f"vector<{rows}x{columns}x{of}>",
             "ROOM": lines_of_room,
             "FILTERS": "%N" if self.plan.filters_last else "%M",
@@ -458,25 +465,35 @@ class Call:
         elements = ", ".join(f"%e{n}_" for n in rows)
         return "\n".join([*lines, f"%a = vector.from_elements {elements} : vector<{self.rows}x{of}>"])
 
+    @cached_property
+    def _fetched(self) -> int:
+        """Elements of filters that a block of sums fetches in a step, so that all blocks together fetch as many as
+        one reads, where their number is known; a power of two, so that whole lines of memory are fetched."""
+        pixels = [self.blocks[loop] for loop in self.plan.chain]
+        if not all(isinstance(each, int) and each for each in pixels):
+            return 1
+        share = -(-self.columns // -(-prod(map(int, pixels)) // self.rows))
+        return 1 << (share - 1).bit_length()
+
     def _next_filters(self) -> IndexText:
         """Lines for ``%ahead``, from where on a block of sums fetches filters that are needed after those of its
-        steps, and ``%ahead_step``, how many elements in a step: all blocks together fetch as much as one reads."""
+        steps."""
         text = IndexText("ahead_from")
-        share = text.ceildiv(self.columns, text.ceildiv("%count", self.rows))
-        text.name("%ahead_step", share)
-        here, of_block = text.div("%i", self.rows), text.mul(share, "%steps")
+        here, of_block = text.div("%i", self.rows), text.mul("%steps", self._fetched)
         at = text.add("%panel", text.mul("%k_end", self.columns), text.mul(here, of_block))
         last = text.sub(text.mul(len(self.shifts), "%panels", self.columns, "%K"), of_block)
         text.name("%ahead", text.min(at, last))
         return text
 
     def _fetch_filters(self) -> IndexText:
-        """Lines that fetch filters in a step, for the caches behind the first one."""
-        text, name, type_ = IndexText("ahead_of"), "%W", FLAT.format(element_of(self.found.weights))
+        """Lines that fetch filters in some steps, from ``%fetching`` on, for the caches behind the first one."""
+        text, of = IndexText("ahead_of"), self.found.element
+        name, type_ = "%W", FLAT.format(element_of(self.found.weights))
         if self.packed is None:
-            name, type_ = "%packed_w", f"memref<?x{self.found.element}>"
-        at = text.add("%ahead", text.mul(text.sub("%k", "%k0"), "%ahead_step"))
-        text.lines.append(f"memref.prefetch {name}[{at}], read, locality<2>, data : {type_}")
+            name, type_ = "%packed_w", f"memref<?x{of}>"
+        at = text.add("%ahead", text.mul(text.sub("%fetching", "%k0"), self._fetched))
+        for behind in range(0, _FETCH_STEPS * self._fetched, _LINE // element_bytes(of)):
+            text.lines.append(f"memref.prefetch {name}[{text.add(at, behind)}], read, locality<2>, data : {type_}")
         return text
 
     def _read_filters(self) -> str:

@@ -16,6 +16,7 @@ func.func private @${NAME}(${PARAMETERS}) {
   %lanes = arith.constant ${LANES} : index
   %tile_rows = arith.constant ${TILE} : index
   %most_steps = arith.constant ${STEPS} : index
+  %fetch_steps = arith.constant ${FETCH_STEPS} : index
   ${SIZES}
   ${PROLOGUE}
   %at_once = arith.cmpi sle, %K, %most_steps : index
@@ -71,16 +72,22 @@ func.func private @${NAME}(${PARAMETERS}) {
                 %held = vector.transfer_read %room[%in_room, %0], %none {in_bounds = [true, true]} : ${ROOM}, ${BLOCK}
                 scf.yield %held : ${BLOCK}
               }
-              %sums = scf.for %k = %k0 to %k_end step %1 iter_args(%so_far = %begin) -> (${BLOCK}) {
-                %entry = arith.addi %pixels, %k : index
-                %k_behind = memref.load %table[%entry] : memref<?xindex>
-                ${READ_A}
-                %line = arith.muli %k, %columns : index
-                %line_at = arith.addi %panel, %line : index
+              // What is fetched ahead is outside of the innermost loop, which needs all registers for itself.
+              %sums = scf.for %fetching = %k0 to %k_end step %fetch_steps iter_args(%before = %begin) -> (${BLOCK}) {
                 ${FETCH_FILTERS}
-                ${READ_B}
-                %more = vector.outerproduct %a, %b_row, %so_far : vector<${ROWS}x${SUM}>, vector<${COLUMNS}x${SUM}>
-                scf.yield %more : ${BLOCK}
+                %fetching_next = arith.addi %fetching, %fetch_steps : index
+                %fetching_end = arith.minsi %fetching_next, %k_end : index
+                %after = scf.for %k = %fetching to %fetching_end step %1 iter_args(%so_far = %before) -> (${BLOCK}) {
+                  %entry = arith.addi %pixels, %k : index
+                  %k_behind = memref.load %table[%entry] : memref<?xindex>
+                  ${READ_A}
+                  %line = arith.muli %k, %columns : index
+                  %line_at = arith.addi %panel, %line : index
+                  ${READ_B}
+                  %more = vector.outerproduct %a, %b_row, %so_far : vector<${ROWS}x${SUM}>, vector<${COLUMNS}x${SUM}>
+                  scf.yield %more : ${BLOCK}
+                }
+                scf.yield %after : ${BLOCK}
               }
               vector.transfer_write %sums, %room[%in_room, %0] {in_bounds = [true, true]} : ${BLOCK}, ${ROOM}
             }
