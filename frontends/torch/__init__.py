@@ -8,8 +8,11 @@
 | `data_classes` | those that PyTorch was not told of |
 | `traced_functions` | functions that ``torch.export`` cannot trace, by others |
 | `decompositions` | what PyTorch's operations are decomposed into; `*_decompositions`: our part |
+| `packed_sequences`, `recurrences` | networks that go along sequences |
+| `branches`, `loops`, `lowering_loops` | ``torch.cond``, ``while_loop``, ``scan``, ``map`` |
 | `empty_tensors`, `views` | parts of the graph in a form that torch-mlir lowers |
 | `fx` | the graph as a module of torch-mlir's dialect, whose weights are names |
+| `places` | where in the user's program a node is |
 | `lowering`, `lowering_worker` | that module in linalg, made by another process |
 | `assertions` | what torch-mlir asserts and the program does not |
 

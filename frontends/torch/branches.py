@@ -20,6 +20,11 @@ def choose_of_branches(graph: Any) -> None:
         for node in found:
             _inline(graph, node)
     graph.eliminate_dead_code()
+    if graph.owning_module is not None:
+        used = {node.target.partition(".")[0] for node in graph.find_nodes(op="get_attr")}
+        for name, _ in list(graph.owning_module.named_children()):
+            if name not in used:
+                delattr(graph.owning_module, name)
 
 
 def _inline(graph: Any, node: Any) -> None:
@@ -44,7 +49,13 @@ def _inline(graph: Any, node: Any) -> None:
 
 def _side(graph: Any, node: Any, branch: Any, operands: Any) -> Any:
     """The results of a branch, whose operations are copied in front of ``node``."""
-    inner = getattr(graph.owning_module, branch.target).graph
-    arguments = [one for one in inner.nodes if one.op == "placeholder"]
+    root, side = graph.owning_module, getattr(graph.owning_module, branch.target)
+    side.graph.owning_module = side
+    values = dict(zip(side.graph.find_nodes(op="placeholder"), operands, strict=True))
     with graph.inserting_before(node):
-        return graph.graph_copy(inner, dict(zip(arguments, operands, strict=True)))
+        for one in side.graph.find_nodes(op="get_attr"):
+            name = f"{branch.target}_{one.target}"
+            setattr(root, name, getattr(side, one.target))
+            values[one] = graph.get_attr(name)
+            values[one].meta.update(one.meta)
+        return graph.graph_copy(side.graph, values)

@@ -7,8 +7,6 @@ attribute has no data (`weights`). So the module stays small, and the importer t
 from __future__ import annotations
 
 import importlib
-import os
-import re
 from collections.abc import Iterator
 from enum import Enum
 from typing import Any
@@ -20,8 +18,10 @@ from devscope.dialects.location import KIND_MARK, PRAGMA
 from devscope.errors import LoweringError
 from devscope.frontends.torch.branches import choose_of_branches
 from devscope.frontends.torch.empty_tensors import fold_empty_tensors
+from devscope.frontends.torch.loops import LoopImporter, loop_graphs
 from devscope.frontends.torch.lowering_worker import CALL, LIMITS
 from devscope.frontends.torch.matrix_operations import ROUTINES
+from devscope.frontends.torch.places import described, frame_of, module_path
 from devscope.frontends.torch.signature import ENTRY, Signature
 from devscope.frontends.torch.size_arithmetic import lower_size_arithmetic
 from devscope.frontends.torch.views import flatten_joined_dimensions, take_parts
@@ -32,12 +32,6 @@ ir: Any = importlib.import_module("torch_mlir.ir")  # its stubs are empty
 # Not ``torch_mlir.dialects.torch``: its Python classes of all operations take 0.3 s and 23 MiB, and nobody asks.
 torch_dialect: Any = importlib.import_module("torch_mlir._mlir_libs._torchMlir")
 _OWN = "torch.devscope."
-_HERE = os.path.dirname(__file__)
-_FRAME = re.compile(r'File "([^"]+)", line ([0-9]+), in ')
-_INDEX = re.compile(r"\['?([^'\]]+)'?\]")
-_VARIABLE = re.compile(r"^(L\.(self|fn)(?![^.])|[LG])\.?")
-"""Where ``torch.compile`` finds a module: in a local variable, or a global one; itself is ``self`` or ``fn``."""
-_OWN_FRAMES = re.compile(r"[/\\]torch[/\\](nn|_|functional|utils|fx|export|autograd|masked)")
 
 
 @without_dialect_modules()
@@ -47,26 +41,24 @@ def import_graph(graph: Any, signature: Signature) -> bytes:
     Raises LoweringError for what the importer refuses.
     """
     graph = _with_outputs(graph, signature)
-    for node in graph.find_nodes(op="call_function", target=torch.ops.aten._assert_tensor_metadata.default):
-        graph.erase_node(node)  # it is of types, which the importer does not all know
     for node in graph.find_nodes(op="placeholder"):
         if isinstance(node.meta.get("val"), Enum):
             graph.erase_node(node)
     choose_of_branches(graph)
-    fold_empty_tensors(graph)
-    flatten_joined_dimensions(graph)
-    take_parts(graph)
-    lower_size_arithmetic(graph)
-    _refuse_loops(graph)
-    _refuse_random_numbers(graph)
+    for each in (graph, *loop_graphs(graph)):
+        _prepare(each)
     context = ir.Context()
     torch_dialect.register_dialect(context)
-    importer: Any = fx_importer.FxImporter(context=context, hooks=_Literals(signature))
+    importer: Any = fx_importer.FxImporter(
+        context=context, hooks=_Literals(signature), graph_node_importer_cls=LoopImporter
+    )
     importer._cc = _Locations(context, py_attr_tracker=importer._py_attr_tracker)
     try:
         if graph.owning_module is not None:
             importer._import_all_child_modules(graph.owning_module, ENTRY)
         function = importer.import_stateless_graph(graph, func_name=ENTRY)
+    except LoweringError:
+        raise
     except Exception as error:
         raise LoweringError(
             f"torch-mlir does not import the program: {' '.join(str(error).split())[:600]}"
@@ -81,21 +73,16 @@ def import_graph(graph: Any, signature: Signature) -> bytes:
     return bytecode(importer.module)
 
 
-def _refuse_loops(graph: Any) -> None:
-    """torch-mlir makes loops that never end of them: their condition is lost."""
-    for node in graph.nodes:
-        if node.target is torch.ops.higher_order.while_loop:
-            raise LoweringError(
-                f"torch-mlir has no lowering for while_loop{_described(node)}",
-                notes=["write a loop of Python, of as many steps as it may take, and keep results by torch.where"],
-            )
-
-
-def _described(node: Any) -> str:
-    """Where in the user's program a node is, for messages."""
-    frame, path = _frame(node), module_path(node)
-    place = ", ".join([*([f"in {path}"] if path else ()), *([":".join(frame)] if frame else ())])
-    return place and f" ({place})"
+def _prepare(graph: Any) -> None:
+    """Bring a graph to what torch-mlir lowers. Raises LoweringError for what there is no way to."""
+    for node in graph.find_nodes(op="call_function", target=torch.ops.aten._assert_tensor_metadata.default):
+        graph.erase_node(node)  # it is of types, which the importer does not all know
+    choose_of_branches(graph)
+    fold_empty_tensors(graph)
+    flatten_joined_dimensions(graph)
+    take_parts(graph)
+    lower_size_arithmetic(graph)
+    _refuse_random_numbers(graph)
 
 
 def _refuse_random_numbers(graph: Any) -> None:
@@ -103,17 +90,9 @@ def _refuse_random_numbers(graph: Any) -> None:
         if torch.Tag.nondeterministic_seeded in getattr(node.target, "tags", ()):
             raise LoweringError(
                 f"{str(node.target).rpartition('.')[0]} draws random numbers, which compiled programs do not"
-                f"{_described(node)}",
+                f"{described(node)}",
                 notes=["call eval() on the module if it is not to train, or give the numbers as an argument"],
             )
-
-
-def _frame(node: Any) -> tuple[str, str] | None:
-    """File and line of the user's code that a node is of."""
-    frames = _FRAME.findall(node.meta.get("stack_trace") or "")
-    frames = [one for one in frames if _HERE not in one[0] and not one[0].startswith("<eval_with_key>")]
-    own = [one for one in frames if not _OWN_FRAMES.search(one[0])] or frames[-1:]
-    return own[-1] if own else None
 
 
 def _with_outputs(graph: Any, signature: Signature) -> Any:
@@ -213,7 +192,7 @@ class _Locations(fx_importer.ContextCache):
     __slots__ = ()
 
     def get_node_location(self, node: Any) -> Any:
-        frame = _frame(node)
+        frame = frame_of(node)
         line = ir.Location.file(frame[0], int(frame[1]), 0, context=self._c) if frame else None
         location = line
         for name in _names(node):
@@ -231,13 +210,3 @@ def _names(node: Any) -> Iterator[str]:
     yield from (f"{KIND_MARK}{kind}" for kind in dict.fromkeys(kinds) if kind.startswith("aten."))
     if path := module_path(node):
         yield path
-
-
-def module_path(node: Any) -> str:
-    """The path of the module that a node is of, as ``named_modules`` has it; empty for the outermost."""
-    stack = node.meta.get("nn_module_stack") or {}
-    path = next((path for path, _ in reversed(list(stack.values()))), "")
-    if path.startswith("_empty_nn_module_stack"):
-        return ""
-    # Of ``torch.compile``: ``L['self'].layers.0``, and ``G['nets'][1].head`` for ``nets.1.head``.
-    return _VARIABLE.sub("", _INDEX.sub(r".\1", path)) if _INDEX.search(path) else path

@@ -11,6 +11,7 @@ import sys
 from typing import Any
 
 from devscope.frontends.torch.assertions import drop_wrong_assertions
+from devscope.frontends.torch.lowering_loops import LOOP, put_loops
 from devscope.runtime.child_process import limit_time
 
 ir: Any = importlib.import_module("torch_mlir.ir")  # its stubs are empty
@@ -45,7 +46,7 @@ Refusal = tuple[str, str, list[str]]
 def lower(module: Any) -> bytes | Refusal:
     """Text of the module, in linalg; or why there is none."""
     has_calls = any(
-        str(op.operation.attributes["sym_name"]).startswith(f'"{CALL}') for op in module.body.operations
+        op.operation.attributes["sym_name"].value.startswith((CALL, LOOP)) for op in module.body.operations
     )
     with module.context:
         for passes in _PASSES:
@@ -55,6 +56,7 @@ def lower(module: Any) -> bytes | Refusal:
                 return _refusal(module, error)
         if left := _left(module):
             return f"torch-mlir has no lowering for {left[0].removeprefix('torch.')}", "", []
+        put_loops(module)
         drop_wrong_assertions(module, ir.WalkResult.ADVANCE)
         _convert_by_words(module)
         _check_limits(module)

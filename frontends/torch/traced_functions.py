@@ -13,11 +13,11 @@ from unittest import mock
 import torch
 import torch.nn.functional as F
 from torch.distributions import Distribution
-from torch.nn.modules import batchnorm, transformer
+from torch.nn.modules import batchnorm, rnn, transformer
 from torch.overrides import TorchFunctionMode
 
 from devscope.frontends.torch.matrix_decompositions import is_real, least_squares
-from devscope.frontends.torch.packed_sequences import PACK, PAD, RECURRENT, Packed
+from devscope.frontends.torch.packed_sequences import PACK, PAD, PADDED, RECURRENT, Packed
 from devscope.frontends.torch.tables import MASKS
 
 _Tensor = torch.Tensor
@@ -314,6 +314,7 @@ def _encoder_layer(
 _functions: Any = vars(torch)["_C"]._VariableFunctions
 _TRACED[_functions._native_multi_head_attention] = _native_attention
 _TRACED[_functions._transformer_encoder_layer_fwd] = _encoder_layer
+_TRACED.update(PADDED)
 
 
 def _set_data(x: _Tensor, value: _Tensor) -> None:
@@ -336,8 +337,8 @@ class _Mode(TorchFunctionMode):
         kwargs = kwargs or {}
         if func is PACK:
             return self._packed.pack(*args, **kwargs)
-        lengths = args[1] if len(args) > 1 and func is not torch.Tensor.__getitem__ else args[0] if args else None
-        if isinstance(lengths, torch.Tensor) and (known := self._packed.of(lengths)) is not None:
+        counts = args[1] if len(args) > 1 and func is not torch.Tensor.__getitem__ else args[0] if args else None
+        if isinstance(counts, torch.Tensor) and (known := self._packed.of(counts)) is not None:
             if func is PAD:
                 return self._packed.pad(*args, **kwargs)
             if func in RECURRENT:
@@ -351,6 +352,11 @@ class _Mode(TorchFunctionMode):
 def _is_causal(mask: Any, is_causal: bool | None = None, size: int | None = None) -> bool:
     """PyTorch compares the mask with a causal one, for kernels that need none then; ours are given the mask."""
     return bool(is_causal)
+
+
+def _as_it_is(size: Any) -> Any:
+    """``int`` makes a constant of a dynamic size."""
+    return size
 
 
 _BatchNormalisation: Any = vars(batchnorm)["_BatchNorm"]
@@ -399,6 +405,7 @@ def traced_functions() -> Generator[None]:
     padded = mock.patch.object(transformer.TransformerEncoder, "forward", _encoder_of_padded)
     causal = mock.patch.object(transformer, "_detect_is_causal_mask", _is_causal)
     valid = mock.patch.object(Distribution, "_validate_args", False)
+    sizes = mock.patch.object(rnn, "int", _as_it_is, create=True)
     trained = mock.patch.object(_BatchNormalisation, "forward", _batch_norm_of_means)
-    with _LOCK, _Mode(), causal, valid, padded, trained:
+    with _LOCK, _Mode(), causal, valid, padded, sizes, trained:
         yield

@@ -214,9 +214,15 @@ def test_exported_programs_and_files(module: Any, tmp_path: Path) -> None:
         np.testing.assert_allclose(devscope.run(source, x, options, cache=False)["y"], want, rtol=1e-5, atol=1e-6)
 
 
-def _halved(x: Any) -> Any:
-    loop: Any = torch.ops.higher_order.while_loop
-    return loop(lambda x: x.sum() > 1, lambda x: (x / 2,), (x,), ())
+def _grows(x: Any) -> Any:
+    loop: Any = torch.ops.higher_order.scan
+    return loop(lambda last, row: [last + 1, torch.cat([row, row])], [x[0]], [x], ())
+
+
+def test_rows_of_scans_have_sizes_of_arguments() -> None:
+    shapes = ({1: Dim("n")},)
+    with pytest.raises(LoweringError, match=r"makes a dimension of size 2\*s.*, which none of its arguments has"):
+        devscope.compile(_grows, (tensor(2, 3),), dynamic_shapes=shapes, cache=False)
 
 
 @pytest.mark.parametrize(
@@ -226,7 +232,6 @@ def _halved(x: Any) -> Any:
         (lambda x: x.add_(1), (tensor(2),), "writes to its argument 'x'"),
         (Factors(), (tensor(3, 3),), "no lowering for aten.linalg_ldl_factor_ex \\(in parts.0, .*test_torch.py:"),
         (lambda x: x if x.sum() > 0 else -x, (tensor(2),), "PyTorch cannot trace '<lambda>'"),
-        (_halved, (tensor(2),), "no lowering for while_loop"),
         (nn.Dropout(), (tensor(2),), "native_dropout draws random numbers.*call eval"),
         (lambda x: {"y": slice(x)}, (tensor(2),), "PyTorch|slice"),
     ],

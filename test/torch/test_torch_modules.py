@@ -15,11 +15,11 @@ from torch_models import CachedDecoder  # noqa: E402
 _ON_HOST = (
     "MobileNet GRU MixtureOfExperts Complex Spectra EmbeddingBag Order NormalisationsAnyBatch CTC Conditional"
 )
-_PLACING = "Writes Scatter"
+_PLACING = "Equilibrium Writes Scatter"
 SAMPLE = [
     *(("cpu:0", name) for name in [*_ON_HOST.split(), *_PLACING.split()]),
     *(("opencl:0", name) for name in ("LeNet", "CrossEntropy", "ImagePreparation")),
-    ("mixed", "Contrastive"),
+    *(("mixed", name) for name in ("Contrastive", "RecurrentAnyLength", "Scans")),
 ]
 
 
