@@ -90,9 +90,10 @@ def read_rows(found: Contraction, rows: int, k: str, name: str) -> str:
     return "\n".join(lines)
 
 
-def read_columns(found: Contraction, columns: int, k: str, to: str, name: str) -> str:
-    """A row of B from ``%column`` on, where it is, for the step ``k``."""
-    read = f"""%b_read{name} = vector.transfer_read %B[%b, {k}, %column], %no_column
+def read_columns(found: Contraction, columns: int, k: str, to: str, name: str, whole: bool) -> str:
+    """A row of B from ``%column`` on, where it is, for the step ``k``; ``whole``: as many as ``columns`` are there."""
+    inside = "{in_bounds = [true]}" if whole else ""
+    read = f"""%b_read{name} = vector.transfer_read %B[%b, {k}, %column], %no_column {inside}
               : {operand_type(found.b)}, vector<{columns}x{found.b.element}>"""
     return f"{read}\n{extended(to, f'%b_read{name}', found.b.element, found, f'{columns}')}"
 

@@ -143,9 +143,9 @@ def _of_packed(
 def _of_narrow(found: Contraction, rows: int, columns: int, steps: int) -> dict[str, object]:
     """Products of so many steps of k are added to a block of sums in one go; A is read before."""
 
-    def add(step: int) -> str:
+    def add(step: int, whole: bool = False) -> str:
         block = f"vector<{rows}x{found.element}>, vector<{columns}x{found.element}>"
-        return f"""{read_columns(found, columns, f"%at_k{step}", f"%b{step}", f"{step}")}
+        return f"""{read_columns(found, columns, f"%at_k{step}", f"%b{step}", f"{step}", whole)}
             %sums{step + 1} = vector.outerproduct %a{step}, %b{step}, %sums{step} : {block}"""
 
     def read(step: int) -> str:
@@ -158,6 +158,7 @@ def _of_narrow(found: Contraction, rows: int, columns: int, steps: int) -> dict[
         "PANEL_OF_A": clamped("row", rows, "%row", "%last_row"),
         "READ_ALL_A": "\n".join(map(read, range(steps))),
         "ADD_ALL": "\n".join(map(add, range(steps))),
+        "ADD_ALL_WHOLE": "\n".join(add(step, whole=True) for step in range(steps)),
         "READ_A": read(0),
         "ADD": add(0),
     }

@@ -32,6 +32,10 @@ func.func @narrow(%a: tensor<64x96xf32>, %b: tensor<96x512xf32>, %c: tensor<64x5
   func.return %t : tensor<64x512xf32>
 }
 
+// Only behind the last whole block are elements of B looked at one by one.
+// KERNEL: gpu.func @devscope_{{.*}}_narrow_{{.*}}_kernel
+// KERNEL-NOT: scf.if {{.*}} -> (vector
+// KERNEL: vector.fma
 func.func @one_row(%a: tensor<1x4096xf32>, %b: tensor<4096x1024xf32>, %c: tensor<1x1024xf32>) -> tensor<1x1024xf32> {
   %t = linalg.matmul ins(%a, %b : tensor<1x4096xf32>, tensor<4096x1024xf32>) outs(%c : tensor<1x1024xf32>) -> tensor<1x1024xf32>
   func.return %t : tensor<1x1024xf32>

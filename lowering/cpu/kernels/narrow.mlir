@@ -35,6 +35,9 @@ func.func private @${NAME}(${PARAMETERS}) attributes {llvm.no_inline, llvm.optim
     %j_begin = arith.muli %number, %part : index
     %j_next = arith.addi %j_begin, %part : index
     %j_end = arith.minsi %j_next, %N : index
+    %width = arith.subi %j_end, %j_begin : index
+    %at_edge = arith.remui %width, %columns : index
+    %j_whole = arith.subi %j_end, %at_edge : index
     %all = arith.constant ${ROWS} : index
     scf.for %at = %0 to %all step %1 {
       scf.for %column = %j_begin to %j_end step %columns {
@@ -49,7 +52,12 @@ func.func private @${NAME}(${PARAMETERS}) attributes {llvm.no_inline, llvm.optim
       %next = arith.addi %group, %apart : index
       scf.for %k0 = %group to %next step %1 {
         ${READ_ALL_A}
-        scf.for %column = %j_begin to %j_end step %columns {
+        scf.for %column = %j_begin to %j_whole step %columns {
+          %sums0 = vector.transfer_read %sums[%b, %0, %column], %zero {in_bounds = [true, true]} : memref<?x?x?x${SUM}>, ${BLOCK}
+          ${ADD_ALL_WHOLE}
+          vector.transfer_write %sums${STEPS}, %sums[%b, %0, %column] {in_bounds = [true, true]} : ${BLOCK}, memref<?x?x?x${SUM}>
+        }
+        scf.for %column = %j_whole to %j_end step %columns {
           %sums0 = vector.transfer_read %sums[%b, %0, %column], %zero {in_bounds = [true, true]} : memref<?x?x?x${SUM}>, ${BLOCK}
           ${ADD_ALL}
           vector.transfer_write %sums${STEPS}, %sums[%b, %0, %column] {in_bounds = [true, true]} : ${BLOCK}, memref<?x?x?x${SUM}>
