@@ -91,7 +91,7 @@ def read_rows(found: Contraction, rows: int, k: str, name: str) -> str:
 
 
 def read_columns(found: Contraction, columns: int, k: str, to: str, name: str, whole: bool) -> str:
-    """A row of B from ``%column`` on, where it is, for the step ``k``; ``whole``: as many as ``columns`` are there."""
+    """A row of B from ``%column`` on, where it is, for the step ``k``; ``whole``: all of ``columns`` are there."""
     inside = "{in_bounds = [true]}" if whole else ""
     read = f"""%b_read{name} = vector.transfer_read %B[%b, {k}, %column], %no_column {inside}
               : {operand_type(found.b)}, vector<{columns}x{found.b.element}>"""
