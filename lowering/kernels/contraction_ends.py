@@ -8,6 +8,7 @@ from collections.abc import Sequence
 
 from devscope.lowering.kernels.contraction_match import Contraction
 from devscope.lowering.kernels.contraction_operands import (
+    CACHE_LINE,
     Extra,
     addition,
     element_bytes,
@@ -18,8 +19,6 @@ from devscope.lowering.kernels.contraction_operands import (
 from devscope.lowering.kernels.epilogue import Epilogue
 from devscope.lowering.kernels.table import Row
 
-_CACHE_LINE = 64
-
 _FEW_STEPS = 12
 """Of an epilogue that is done to whole blocks of sums: the code of a longer one would be large."""
 
@@ -27,7 +26,7 @@ _FEW_STEPS = 12
 def prefetch(found: Contraction, rows: int, columns: int) -> str:
     """The lines of the result that a whole block is written to, while its sums are computed."""
     lines: list[str] = []
-    elements, type_ = _CACHE_LINE // element_bytes(found.c.element), matrix_type(found.c.element)
+    elements, type_ = CACHE_LINE // element_bytes(found.c.element), matrix_type(found.c.element)
     for row in range(rows):
         lines += [f"%r{row} = arith.constant {row} : index", f"%row_of{row} = arith.addi %row, %r{row} : index"]
         for column in range(0, columns, elements):

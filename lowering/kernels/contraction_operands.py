@@ -5,6 +5,9 @@ from itertools import pairwise
 from devscope.lowering.kernels.contraction_match import Contraction, Group, Operand, Place
 from devscope.lowering.kernels.epilogue import Epilogue
 
+CACHE_LINE = 64
+"""Bytes that are fetched together."""
+
 
 def matrix_type(element: str) -> str:
     """How a kernel takes A, B and C: [b, lines, elements of a line]."""

@@ -10,7 +10,7 @@ from math import lcm, prod
 from typing import TYPE_CHECKING, Any
 
 from devscope.lowering.kernels import convolution_ends as ends
-from devscope.lowering.kernels.contraction_operands import element_bytes
+from devscope.lowering.kernels.contraction_operands import CACHE_LINE, element_bytes
 from devscope.lowering.kernels.convolution_units import Sizes, parts_at_run_time, units
 from devscope.lowering.kernels.epilogue import Epilogue
 from devscope.lowering.kernels.image_blocks import ImageBlock, axes_of_block
@@ -26,8 +26,6 @@ if TYPE_CHECKING:
 
 _FETCH_STEPS = 128
 """Steps of sums for which filters are fetched together."""
-_LINE = 64
-"""Bytes of a line of memory."""
 
 
 @dataclass(frozen=True)
@@ -492,7 +490,7 @@ class Call:
         if self.packed is None:
             name, type_ = "%packed_w", f"memref<?x{of}>"
         at = text.add("%ahead", text.mul(text.sub("%fetching", "%k0"), self._fetched))
-        for behind in range(0, _FETCH_STEPS * self._fetched, _LINE // element_bytes(of)):
+        for behind in range(0, _FETCH_STEPS * self._fetched, CACHE_LINE // element_bytes(of)):
             text.lines.append(f"memref.prefetch {name}[{text.add(at, behind)}], read, locality<2>, data : {type_}")
         return text
 

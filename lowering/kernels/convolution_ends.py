@@ -5,15 +5,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from devscope.lowering.kernels.contraction_operands import element_bytes
+from devscope.lowering.kernels.contraction_operands import CACHE_LINE, element_bytes
 from devscope.lowering.kernels.index_text import Index, IndexText
 from devscope.lowering.kernels.squares import transposed
 from devscope.lowering.kernels.windowed import element_of, zero
 
 if TYPE_CHECKING:
     from devscope.lowering.kernels.convolution_calls import Call
-
-_CACHE_LINE = 64
 
 
 def prefetch(call: Call, c_type: str, extra_types: list[str]) -> IndexText:
@@ -32,7 +30,7 @@ def prefetch(call: Call, c_type: str, extra_types: list[str]) -> IndexText:
             text.lines.append(f"memref.prefetch {name}[{at}], {access}, locality<3>, data : {type_}")
 
     if call.plan.filters_last:
-        elements = _CACHE_LINE // max(element_bytes(element_of(value)) for _, value, _, _ in buffers)
+        elements = CACHE_LINE // max(element_bytes(element_of(value)) for _, value, _, _ in buffers)
         last = text.sub("%N", 1)
         columns = [text.min(text.add("%j", column), last) for column in range(0, call.columns, elements)]
         with text.loop("%tile", "%tile_end") as pixel:
