@@ -53,6 +53,7 @@ def expand_select_and_scatter(op: Any) -> None:
         emit(f"%s{axis} = arith.constant {strides[axis]} : index")
         emit(f"%p{axis} = arith.constant {low[axis]} : index")
     places, parallel, own = tensor(outs, "i64"), commas(['"parallel"'] * rank), axes_map(rank, range(rank))
+    emit(f"%init = tensor.extract %2[] : tensor<{of}>")
     emit(f"%room = tensor.empty({commas(f'%m{axis}' for axis in range(rank) if outs[axis] < 0)}) : {places}")
     emit(
         f"%chosen = linalg.generic {{indexing_maps = [{own}], iterator_types = [{parallel}]}} outs(%room : {places}) {{\n^bb0(%o: i64):"
@@ -61,12 +62,14 @@ def expand_select_and_scatter(op: Any) -> None:
     for axis in range(rank):
         emit(f"%d{axis} = linalg.index {axis} : index\n%b{axis} = arith.muli %d{axis}, %s{axis} : index")
         emit(f"%f{axis} = arith.subi %b{axis}, %p{axis} : index")
-    carried = "%none"
+    # The place of the best element and what it is: loads from places that divisions make take long.
+    both, carried, best = f"i64, {of}", "%none", "%init"
     for axis in range(rank):
         emit(
-            f"%l{axis} = scf.for %k{axis} = %zero to %w{axis} step %one iter_args(%c{axis} = {carried}) -> (i64) {{"
+            f"%l{axis}:2 = scf.for %k{axis} = %zero to %w{axis} step %one "
+            f"iter_args(%c{axis} = {carried}, %e{axis} = {best}) -> ({both}) {{"
         )
-        carried = f"%c{axis}"
+        carried, best = f"%c{axis}", f"%e{axis}"
     inside = ""
     flat = "%zero"
     for axis in range(rank):
@@ -78,28 +81,20 @@ def expand_select_and_scatter(op: Any) -> None:
         emit(f"%g{axis} = arith.muli {flat}, %n{axis} : index\n%h{axis} = arith.addi %g{axis}, %i{axis} : index")
         flat = f"%h{axis}"
     at = commas(f"%i{axis}" for axis in range(rank))
-    old = carried
     emit(f"%place = arith.index_cast {flat} : index to i64\n%noplace = arith.constant 0 : i64")
-    emit(f"%new = scf.if {inside} -> i64 {{\n%isfirst = arith.cmpi slt, {old}, %noplace : i64")
-    emit("%best = scf.if %isfirst -> i64 { scf.yield %place : i64 } else {")
-    emit(f"%q = arith.index_cast {old} : i64 to index")
-    rest = "%q"
-    for axis in reversed(range(rank)):
-        emit(f"%y{axis} = arith.remui {rest}, %n{axis} : index\n%z{axis} = arith.divui {rest}, %n{axis} : index")
-        rest = f"%z{axis}"
-    was = commas(f"%y{axis}" for axis in range(rank))
-    emit(f"%av = tensor.extract %0[{was}] : {operand.type}\n%bv = tensor.extract %0[{at}] : {operand.type}")
-    emit(f"%at = tensor.from_elements %av : tensor<{of}>\n%bt = tensor.from_elements %bv : tensor<{of}>")
+    emit(f"%new:2 = scf.if {inside} -> ({both}) {{\n%isfirst = arith.cmpi slt, {carried}, %noplace : i64")
+    emit(f"%bv = tensor.extract %0[{at}] : {operand.type}")
+    emit(f"%best:2 = scf.if %isfirst -> ({both}) {{ scf.yield %place, %bv : {both} }} else {{")
+    emit(f"%at = tensor.from_elements {best} : tensor<{of}>\n%bt = tensor.from_elements %bv : tensor<{of}>")
     emit(f'%kt = "devscope.apply"(%at, %bt) {{region = 0}} : (tensor<{of}>, tensor<{of}>) -> tensor<i1>')
-    emit(
-        f"%keep = tensor.extract %kt[] : tensor<i1>\n%r = arith.select %keep, {old}, %place : i64\nscf.yield %r : i64\n}}"
-    )
-    emit(f"scf.yield %best : i64\n}} else {{ scf.yield {old} : i64 }}")
+    emit(f"%keep = tensor.extract %kt[] : tensor<i1>\n%r = arith.select %keep, {carried}, %place : i64")
+    emit(f"%rv = arith.select %keep, {best}, %bv : {of}\nscf.yield %r, %rv : {both}\n}}")
+    emit(f"scf.yield %best#0, %best#1 : {both}\n}} else {{ scf.yield {carried}, {best} : {both} }}")
     result = "%new"
     for axis in reversed(range(rank)):
-        emit(f"scf.yield {result} : i64\n}}")
+        emit(f"scf.yield {result}#0, {result}#1 : {both}\n}}")
         result = f"%l{axis}"
-    emit(f"linalg.yield {result} : i64\n}} -> {places}")
+    emit(f"linalg.yield {result}#0 : i64\n}} -> {places}")
     _fold(op, emit, rank, of, outs, extents)
     expand(op, "\n".join(lines))
 
@@ -108,7 +103,6 @@ def _fold(op: Any, emit: Any, rank: int, of: Any, outs: list[int], extents: list
     source, result = op.operands[1], op.results[0].type
     places, parallel, own = tensor(outs, "i64"), commas(['"parallel"'] * rank), axes_map(rank, range(rank))
     emit(f"%space = tensor.empty({commas(f'%n{axis}' for axis in range(rank) if extents[axis] < 0)}) : {result}")
-    emit(f"%init = tensor.extract %2[] : tensor<{of}>")
     emit(
         f"%folded = linalg.generic {{indexing_maps = [{own}], iterator_types = [{parallel}]}} outs(%space : {result}) {{\n^bb0(%oo: {of}):"
     )

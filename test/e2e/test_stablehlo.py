@@ -190,6 +190,37 @@ def test_windows_scatter_to_their_largest(program: Any) -> None:
     assert program.run("largest", x, s).tolist() == [0, 11, 0, 0]
 
 
+@pytest.mark.parametrize("target", ["cpu:0", "opencl:0"])
+def test_images_of_any_size_scatter_to_their_largest(target: str) -> None:
+    """Intel's driver for CPUs read other elements than the best of a window, at places that divisions made."""
+    image, windows = "tensor<2x28x29x8xf32>", "tensor<2x14x15x8xf32>"
+    text = f"""func.func @main(%x: {image}, %s: {windows}) -> {image} {{
+      %zero = stablehlo.constant dense<0.0> : tensor<f32>
+      %0 = "stablehlo.select_and_scatter"(%x, %s, %zero) <{{window_dimensions = array<i64: 1, 3, 3, 1>,
+          padding = dense<[[0, 0], [0, 1], [1, 1], [0, 0]]> : tensor<4x2xi64>,
+          window_strides = array<i64: 1, 2, 2, 1>}}> ({{
+      ^bb0(%a: tensor<f32>, %b: tensor<f32>):
+        %g = stablehlo.compare GE, %a, %b : (tensor<f32>, tensor<f32>) -> tensor<i1>
+        stablehlo.return %g : tensor<i1>
+      }}, {{
+      ^bb0(%a: tensor<f32>, %b: tensor<f32>):
+        %t = stablehlo.add %a, %b : tensor<f32>
+        stablehlo.return %t : tensor<f32>
+      }}) : ({image}, {windows}, tensor<f32>) -> {image}
+      return %0 : {image}
+    }}"""
+    x = np.random.default_rng(0).standard_normal((2, 28, 29, 8)).astype(np.float32)
+    s = np.arange(3360, dtype=np.float32).reshape(2, 14, 15, 8)
+    padded = np.pad(x, ((0, 0), (0, 1), (1, 1), (0, 0)), constant_values=-np.inf)
+    parts = np.lib.stride_tricks.sliding_window_view(padded, (3, 3), (1, 2))[:, ::2, ::2]
+    best = parts.reshape(2, 14, 15, 8, 9).argmax(-1)
+    n, row, column, channel = np.indices(best.shape)
+    want = np.zeros_like(padded)
+    np.add.at(want, (n, 2 * row + best // 3, 2 * column + best % 3, channel), s)
+    got = devscope.run(text, x, s, default=target, cache=False)
+    np.testing.assert_array_equal(got, want[:, :28, 1:30])
+
+
 def test_folds_are_those_of_xla(program: Any) -> None:
     """Short sums of bf16 are rounded at each step, longer ones once; nothing is made of infinity and padding."""
     x = np.array([[256, 1, 1, 1], [1, 1, 1, 256], [256, 1, np.nan, np.inf]], ml_dtypes.bfloat16)
