@@ -11,6 +11,7 @@ import torch
 from devscope.frontends.torch.tables import Table
 
 aten: Any = torch.ops.aten
+prims: Any = torch.ops.prims
 TABLE = Table()
 _Tensor = torch.Tensor
 
@@ -219,6 +220,63 @@ def _histogram(x: _Tensor, bins: int = 100, low: Any = 0, high: Any = 0) -> Any:
     place = torch.floor((x - least) * bins / (most - least)).clamp(max=bins - 1)
     is_there = (x >= least) & (x <= most) & (place == torch.arange(bins, dtype=x.dtype)[:, None])
     return is_there.sum(1).to(x.dtype)
+
+
+@TABLE.of(aten.histogram.bin_ct)
+def _histogram_with_edges(
+    x: _Tensor, bins: int = 100, *, range: Any = None, weight: _Tensor | None = None, density: bool = False
+) -> Any:
+    if weight is not None:
+        return NotImplemented
+    x = x.reshape(-1)
+    steps = torch.arange(bins + 1, dtype=x.dtype) / bins
+    if range is None or range[0] == range[1]:
+        least, most = (
+            (x.amin(), x.amax()) if range is None else (torch.full((), end, dtype=x.dtype) for end in range)
+        )
+        least, most = torch.where(least == most, least - 1, least), torch.where(least == most, most + 1, most)
+        edges = torch.cat([(least + (most - least) * steps)[:-1], most.reshape(1)])
+    else:
+        edges = torch.linspace(range[0], range[1], bins + 1, dtype=x.dtype)
+    is_there = (x >= edges[:-1, None]) & (x < edges[1:, None])
+    last = (torch.arange(bins) == bins - 1)[:, None] & (x == edges[-1])
+    found = (is_there | last).sum(1).to(x.dtype)
+    if density:
+        found = found / found.sum() / edges.diff()
+    return found, edges
+
+
+@TABLE.of(aten.nonzero_static.default)
+def _first_nonzero(x: _Tensor, *, size: int, fill_value: int = -1) -> Any:
+    """``size`` places, in order; those that are too many are put where nobody looks."""
+    mask = x.reshape(-1) != 0
+    count: Any = mask.shape[0]
+    place = mask.to(torch.int64).cumsum(0) - 1
+    place = torch.where(mask & (place < size), place, size)
+    found = torch.zeros(size + 1, dtype=torch.int64).scatter(0, place, torch.arange(count))[:size]
+    rows: list[_Tensor] = []
+    for extent in reversed(x.shape):
+        rows.append(found % extent)
+        found = found // extent
+    there = torch.arange(size)[:, None] < mask.sum()
+    return torch.where(there, torch.stack(rows[::-1], 1), fill_value)
+
+
+@TABLE.of(prims.frexp.default)
+def _frexp(x: _Tensor) -> Any:
+    """Scaled by powers of two, the largest first, until the size is in [1, 2)."""
+    sizes = [512, 256, 128, 64, 32, 16, 8, 4, 2, 1] if x.dtype == torch.float64 else [64, 32, 16, 8, 4, 2, 1]
+    is_number = torch.isfinite(x) & (x != 0)
+    found, exponent = torch.where(is_number, x, 1.0), torch.ones_like(x, dtype=torch.int32)
+    for size in sizes:
+        is_large = found.abs() >= 2.0**size
+        found = torch.where(is_large, found * 2.0**-size, found)
+        exponent = torch.where(is_large, exponent + size, exponent)
+    for size in [sizes[0], *sizes]:
+        is_small = found.abs() < 2.0 ** (1 - size)
+        found = torch.where(is_small, found * 2.0**size, found)
+        exponent = torch.where(is_small, exponent - size, exponent)
+    return torch.where(is_number, found / 2, x), torch.where(is_number, exponent, 0)
 
 
 @TABLE.of(aten.fake_quantize_per_channel_affine.default)

@@ -86,6 +86,24 @@ def _unit(packed: _Tensor) -> _Tensor:
     return packed.tril(-1) + torch.eye(rows, columns, dtype=packed.dtype)
 
 
+@_of_reals(aten.linalg_lu_solve.default)
+def _lu_solve(packed: _Tensor, pivots: _Tensor, b: _Tensor, *, left: bool = True, adjoint: bool = False) -> Any:
+    """``pivots``: the row, counted from 1, that each in turn was exchanged with."""
+    if not left or adjoint:
+        return NotImplemented
+    packed, b = _in_batches(packed, b)
+    size: Any = packed.shape[-1]
+    rows = torch.arange(size)
+    pivots = pivots.to(torch.int64) - 1
+    order = rows.expand(pivots.shape)
+    for k in range(size):
+        other = pivots[..., k : k + 1]
+        one, moved = order[..., k : k + 1], order.gather(-1, other)
+        order = torch.where(rows == k, moved, torch.where(rows == other, one, order))
+    b = b.gather(-2, order[..., None].expand(b.shape))
+    return _triangular(packed.triu(), _triangular(_unit(packed), b, upper=False), upper=True)
+
+
 @_of_reals(aten.linalg_solve_ex.default)
 def _solve_ex(a: _Tensor, b: _Tensor, *, left: bool = True, check_errors: bool = False) -> Any:
     return _solve(a, b, left=left), _no_errors(a)

@@ -95,6 +95,32 @@ def _fmin(x: _Tensor, y: _Tensor) -> Any:
     return torch.where((x <= y) | torch.isnan(y), x, y)
 
 
+# torch-mlir takes what is compared with itself for equal: NaN, too.
+
+
+@TABLE.of(aten.eq.Tensor)
+def _equal(x: _Tensor, y: _Tensor) -> Any:
+    if not (x.dtype.is_floating_point and y.dtype.is_floating_point):
+        return NotImplemented
+    return torch.logical_not(aten.ne.Tensor(x, y))
+
+
+@TABLE.of(aten.isclose.default)
+def _is_close(x: _Tensor, y: _Tensor, rtol: float = 1e-5, atol: float = 1e-8, equal_nan: bool = False) -> Any:
+    if not x.dtype.is_floating_point:
+        return NotImplemented
+    distance = (x - y).abs()
+    is_close = (x == y) | (torch.isfinite(distance) & (distance <= atol + (rtol * y).abs()))
+    return is_close | (torch.isnan(x) & torch.isnan(y)) if equal_nan else is_close
+
+
+@TABLE.of(aten.isfinite.default)
+def _is_finite(x: _Tensor) -> Any:
+    if x.dtype.is_complex:
+        return torch.isfinite(x.real) & torch.isfinite(x.imag)
+    return x.abs() < math.inf if x.dtype.is_floating_point else torch.ones_like(x, dtype=torch.bool)
+
+
 @TABLE.of(aten.polar.default)
 def _polar(size: _Tensor, angle: _Tensor) -> Any:
     return torch.complex(size * torch.cos(angle), size * torch.sin(angle))

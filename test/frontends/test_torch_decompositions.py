@@ -110,6 +110,25 @@ def _matrices(a: Any, b: Any) -> Any:
         torch.linalg.cholesky(square),
         torch.linalg.cholesky(square, upper=True),
         *torch.triangular_solve(b, square, upper=False, transpose=True),
+        torch.linalg.lu_solve(*torch.linalg.lu_factor(a), b),
+    )
+
+
+def _equal(x: Any) -> Any:
+    """What is compared with itself, NaN among it."""
+    return (
+        *(x == x, x.eq(x.clone()), x >= x, x != x, x - x, x.half() == x.half()),
+        *(torch.isfinite(x), torch.isfinite(torch.complex(x, x)), torch.isfinite(x.to(torch.int8))),
+        *(torch.isclose(x, x), torch.isclose(x, x + 1e-9, equal_nan=True)),
+    )
+
+
+def _counted(x: Any) -> Any:
+    sizes = torch.tensor([1, -2, 0.5, 3e38, 1e-38, 1e-44, 0, torch.inf, torch.nan, 0.75]) * (x[0, 0] != 100)
+    return (
+        *(*torch.frexp(sizes), *torch.frexp(x.double() * 1e-300), *torch.histogram(x, 4)),
+        *torch.histogram(x, 3, range=(-1.0, 2.0), density=True),
+        *((x > 0).nonzero_static(size=4), x.nonzero_static(size=40, fill_value=7)),
     )
 
 
@@ -314,6 +333,8 @@ def _of_data(x: Any) -> Any:
         (lambda x: F.fold(x, (8, 8), 3, padding=1, stride=2), (_random(1, 18, 16),)),
         (lambda x: F.fold(x, (9, 8), (3, 2), (1, 2), 1, (2, 3)), (_random(18, 15),)),
         (_running, (_SPECIAL,)),
+        (_equal, (_SPECIAL,)),
+        (_counted, (_random(5, 6),)),
         (
             _bags,
             (
@@ -353,6 +374,8 @@ def _of_data(x: Any) -> Any:
         "fold",
         "fold of one image",
         "running extrema and sums",
+        "equal",
+        "counted",
         "bags",
         "powers",
         "conditions",
