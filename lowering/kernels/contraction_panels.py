@@ -1,6 +1,7 @@
 """Panels of A and B: what packs them, and how they are read."""
 
 from collections.abc import Mapping, Sequence
+from itertools import accumulate
 
 from devscope.lowering.kernels.contraction_match import Contraction, Operand, Place
 from devscope.lowering.kernels.contraction_operands import clamped, extended, matrix_type, operand_type, zero
@@ -47,7 +48,7 @@ def pack_call(found: Contraction, operand: Operand, name: str, row: Row, library
     if found.is_lines(operand):
         pack = pack_lines(found, operand, width, numbers["depth"], library, name == "a")
     else:
-        pack = _pack_wide(found, operand, numbers["wide"], library, name == "a")
+        pack = _pack_wide(found, operand, width, numbers["wide"], library, name == "a")
     width, extent, first = ("rows", "M", "m0") if name == "a" else ("columns", "N", "n0")
     number = "%panel"
     before = ""
@@ -64,8 +65,11 @@ def pack_call(found: Contraction, operand: Operand, name: str, row: Row, library
           %k0, %steps) : ({types}) -> ()"""
 
 
-def _pack_wide(found: Contraction, operand: Operand, wide: int, library: KernelLibrary, is_a: bool) -> str:
+def _pack_wide(
+    found: Contraction, operand: Operand, width: int, wide: int, library: KernelLibrary, is_a: bool
+) -> str:
     source, steps = operand.element, found.steps_at_once
+    wide = min(wide, 1 << (width - 1).bit_length())
     rows = [f"%read{number}" for number in range(steps)]
     type_, line = matrix_type(source), f"vector<{wide}x{source}>"
     whole, edge = list[str](), [f"%no_line = arith.constant dense<{zero(source)}> : {line}"]
@@ -101,8 +105,42 @@ def _pack_wide(found: Contraction, operand: Operand, wide: int, library: KernelL
         "WHOLE": "\n".join([*whole, join]),
         "EDGE": "\n".join([*edge, join]),
         "CONVERT": _packed("%elements", "%read", source, found, wide, is_a),
+        "WRITE": _write_wide(width, wide, found.packed),
     }
     return library.symbol("pack", values)
+
+
+def _write_wide(width: int, wide: int, of: str) -> str:
+    """Without a mask where it is known how many of ``wide`` elements there are: AVX2 is slow with them."""
+    row = f"memref<?x{of}, strided<[1], offset: ?>>"
+    if width < wide:
+        places = {begin: f"%part{begin}" for begin, _ in _parts(width)}
+        text = [f"{place} = arith.constant {begin} : index" for begin, place in places.items()]
+        return "\n".join([*text, *_stored("%elements", wide, width, "%row", places, row, of)])
+    inside = " {in_bounds = [true]}" if width % wide == 0 else ""
+    return f"vector.transfer_write %elements, %row[%line]{inside} : vector<{wide}x{of}>, {row}"
+
+
+def _parts(width: int) -> list[tuple[int, int]]:
+    """The powers of two that ``width`` is the sum of, the largest first, behind where each begins."""
+    sizes = [1 << bit for bit in reversed(range(width.bit_length())) if width & 1 << bit]
+    return list(zip(accumulate(sizes, initial=0), sizes, strict=False))
+
+
+def _stored(
+    value: str, size: int, width: int, to: str, places: Mapping[int, str], type_: str, of: str
+) -> list[str]:
+    """Lines that store the first ``width`` of ``size`` elements by `_parts`, each at its place."""
+    if width == size:
+        return [f"vector.store {value}, {to}[{places[0]}] : {type_}, vector<{size}x{of}>"]
+    text = list[str]()
+    for begin, part in _parts(width):
+        text += [
+            f"{value}_{begin} = vector.extract_strided_slice {value} {{offsets = [{begin}], sizes = [{part}], "
+            f"strides = [1]}} : vector<{size}x{of}> to vector<{part}x{of}>",
+            f"vector.store {value}_{begin}, {to}[{places[begin]}] : {type_}, vector<{part}x{of}>",
+        ]
+    return text
 
 
 def pack_lines(
@@ -111,6 +149,8 @@ def pack_lines(
     """The function that packs a panel of ``width`` lines of ``operand``, or of a multiple of it."""
     source = operand.element
     lines = min(_MOST_LINES, width & -width)  # that are transposed at once: a power of two
+    if width < _MOST_LINES:
+        lines = 1 << (width - 1).bit_length()
     values = {
         "FROM": source,
         "TO": found.packed,
@@ -118,13 +158,13 @@ def pack_lines(
         "LINES": lines,
         "DEPTH": depth,
         "ZERO": zero(source),
-        "TRANSPOSE": _transpose(found, source, lines, depth, is_a),
+        "TRANSPOSE": _transpose(found, source, lines, min(lines, width), depth, is_a),
     }
     return library.symbol("pack_lines", values)
 
 
-def _transpose(found: Contraction, source: str, lines: int, depth: int, is_a: bool) -> str:
-    """``lines`` rows, a power of two, of ``depth`` elements each, stored as columns."""
+def _transpose(found: Contraction, source: str, lines: int, kept: int, depth: int, is_a: bool) -> str:
+    """``lines`` rows, a power of two, of ``depth`` elements each, of which so many are ``kept`` as columns."""
     of, type_ = found.packed, matrix_type(source)
     line = f"vector<{depth}x{source}>"
     text = [clamped("at", lines, "%at", "%last")]
@@ -148,7 +188,14 @@ def _transpose(found: Contraction, source: str, lines: int, depth: int, is_a: bo
         )
         if step:
             text.append(f"%p{step} = arith.addi %p{step - 1}, %width : index")
-        text.append(f"vector.store %s{step}, %packed[%p{step}] : memref<?x{of}>, vector<{lines}x{of}>")
+        places = {begin: f"%p{step}" if begin == 0 else f"%p{step}_{begin}" for begin, _ in _parts(kept)}
+        for begin, place in places.items():
+            if begin:
+                text += [
+                    f"%begin{step}_{begin} = arith.constant {begin} : index",
+                    f"{place} = arith.addi %p{step}, %begin{step}_{begin} : index",
+                ]
+        text += _stored(f"%s{step}", lines, kept, "%packed", places, f"memref<?x{of}>", of)
     return "\n".join(text)
 
 

@@ -31,7 +31,7 @@ func.func private @${NAME}(
         scf.yield %all : ${ALL}
       }
       ${CONVERT}
-      vector.transfer_write %elements, %row[%line] : vector<${WIDE}x${TO}>, memref<?x${TO}, strided<[1], offset: ?>>
+      ${WRITE}
     }
   }
   return
