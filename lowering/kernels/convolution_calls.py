@@ -466,11 +466,9 @@ class Call:
     @cached_property
     def _fetched(self) -> int:
         """Elements of filters that a block of sums fetches in a step, so that all blocks together fetch as many as
-        one reads, where their number is known; a power of two, so that whole lines of memory are fetched."""
-        pixels = [self.blocks[loop] for loop in self.plan.chain]
-        if not all(isinstance(each, int) and each for each in pixels):
-            return 1
-        share = -(-self.columns // -(-prod(map(int, pixels)) // self.rows))
+        one reads; a power of two, so that whole lines of memory are fetched."""
+        of_block = prod(self.blocks[loop] for loop in self.plan.chain)
+        share = -(-self.columns // -(-of_block // self.rows))
         return 1 << (share - 1).bit_length()
 
     def _next_filters(self) -> IndexText:
