@@ -38,6 +38,8 @@ class Call:
             row.numbers["pooled" if self.filters is None else "lanes"],
         )
         self.lanes = most if extent is None else min(most, 1 << max(extent - 1, 0).bit_length())
+        self.whole = extent is not None and extent % self.lanes == 0
+        """Whether all vectors are inside of the result. Stores with masks take several times as long."""
         self.result = self.found.result if follows is None else follows.result
         self.extras = [] if follows is None else list(follows.operands)
         self.memory = TaskMemory(row.numbers.get("stack", 0))
@@ -150,6 +152,7 @@ class Call:
                 self._end(end, result, row)
         columns = f"""scf.for %v = %0 to %columns step %lanes {{
           %rest = arith.subi %columns, %v : index
+          %is_inside = arith.cmpi sge, %rest, %lanes : index
           %inside = vector.create_mask %rest : vector<{lanes}xi1>"""
         locate = self._locate()
         rows, loops = self._rows(locate)
@@ -312,7 +315,7 @@ class Call:
         if self.image.vectors is None:
             one = text.define(f"memref.load {buffer}[{at}] : {buffer_type}")
             return text.define(f"vector.broadcast {one} : {of} to {type_}")
-        if in_place:
+        if in_place and not self.whole:
             return text.define(
                 f"vector.maskedload {buffer}[{at}], %inside, %no_x : {buffer_type}, vector<{lanes}xi1>, {type_} "
                 f"into {type_}"
@@ -350,6 +353,8 @@ class Call:
         sums, stored = f"vector<{lanes}x{of}>", f"vector<{lanes}x{c}>"
         if self.begin is not None:
             line = f"%begin_ = arith.constant dense<{self.begin}> : {stored}"
+        elif self.whole:
+            line = f"%begin_ = vector.load %C[{at}] : {FLAT.format(c)}, {stored}"
         else:
             types = f"{FLAT.format(c)}, vector<{lanes}xi1>, {stored} into {stored}"
             line = f"%begin_ = vector.maskedload %C[{at}], %inside, %nothing : {types}"
@@ -381,8 +386,12 @@ class Call:
             lines += [line.replace("$block", f"{lanes}x").replace("%sums", done) for line in self.follows.steps]
             lines, done = _of_row(lines, self.follows.done.replace("%sums", done), row)
             text.lines += lines
-        types = f"{FLAT.format(c)}, vector<{lanes}xi1>, {stored}"
-        text.lines.append(f"vector.maskedstore %C[{self._place(text, row)}], %inside, {done} : {types}")
+        place, type_ = f"%C[{self._place(text, row)}]", FLAT.format(c)
+        store = f"vector.store {done}, {place} : {type_}, {stored}"
+        if not self.whole:
+            masked = f"vector.maskedstore {place}, %inside, {done} : {type_}, vector<{lanes}xi1>, {stored}"
+            store = f"scf.if %is_inside {{\n{store}\n}} else {{\n{masked}\n}}"
+        text.lines.append(store)
 
     def _read_extra(self, text: IndexText, number: int, value: Any, axes: Sequence[int], row: int) -> str:
         """The line for ``%operand{number}``."""
