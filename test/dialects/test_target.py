@@ -42,6 +42,7 @@ def test_built_in_kinds() -> None:
     }
     assert {name: spec.type for name, spec in get_target_kind("opencl").options.items()} == {
         "type": str,
+        "vector": int,
         "workgroup": int,
         "fp64": bool,
         "fp16": bool,

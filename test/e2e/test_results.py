@@ -230,8 +230,8 @@ def test_no_fresh_memory_in_the_steady_state(exe: devscope.Executable) -> None:
     for count in range(12):
         if count == 3:
             exe.reset_counters()
-        y = exe.run("product", x[:12800].reshape(128, 100), x[: 100 * (300 + count)].reshape(100, 300 + count))
-    assert y.shape == (128, 311)
+        y = exe.run("product", x[:12800].reshape(128, 100), x[: 100 * (305 + count)].reshape(100, 305 + count))
+    assert y.shape == (128, 316)
     assert exe.counters().driver_allocations["cpu:0"] == 0
 
 
