@@ -24,8 +24,8 @@ from devscope.lowering.kernels.windowed_calls import FILTERS, IMAGE, RESULT, Cal
 if TYPE_CHECKING:
     from devscope.lowering.kernels.convolution_kernels import Plan
 
-_FETCH_STEPS = 128
-"""Steps of sums for which filters are fetched together."""
+_FETCHED = 128
+"""Elements of filters that are fetched together, of few for each step: few, so that nothing waits for them."""
 
 
 @dataclass(frozen=True)
@@ -221,7 +221,7 @@ class Call:
             "LANES": self.lanes,
             "TILE": self._tile,
             "STEPS": self.row.numbers["steps"],
-            "FETCH_STEPS": _FETCH_STEPS,
+            "FETCH_STEPS": self._fetch_steps,
             "BLOCK": f"vector<{rows}x{columns}x{of}>",
             "ROOM": lines_of_room,
             "FILTERS": "%N" if self.plan.filters_last else "%M",
@@ -466,10 +466,15 @@ class Call:
     @cached_property
     def _fetched(self) -> int:
         """Elements of filters that a block of sums fetches in a step, so that all blocks together fetch as many as
-        one reads; a power of two, so that whole lines of memory are fetched."""
+        one reads, or 8; a power of two, so that whole lines of memory are fetched."""
         of_block = prod(self.blocks[loop] for loop in self.plan.chain)
         share = -(-self.columns // -(-of_block // self.rows))
-        return 1 << (share - 1).bit_length()
+        return min(1 << (share - 1).bit_length(), 8)
+
+    @property
+    def _fetch_steps(self) -> int:
+        """Steps of sums for which filters are fetched together, in front of a loop over them."""
+        return max(_FETCHED // self._fetched, 32)
 
     def _next_filters(self) -> IndexText:
         """Lines for ``%ahead``, from where on a block of sums fetches filters that are needed after those of its
@@ -488,7 +493,7 @@ class Call:
         if self.packed is None:
             name, type_ = "%packed_w", f"memref<?x{of}>"
         at = text.add("%ahead", text.mul(text.sub("%fetching", "%k0"), self._fetched))
-        for behind in range(0, _FETCH_STEPS * self._fetched, CACHE_LINE // element_bytes(of)):
+        for behind in range(0, self._fetch_steps * self._fetched, CACHE_LINE // element_bytes(of)):
             text.lines.append(f"memref.prefetch {name}[{text.add(at, behind)}], read, locality<2>, data : {type_}")
         return text
 
