@@ -1118,8 +1118,8 @@ def pad(g: Generator, block: Block) -> None:
         values[tuple(slice(a, a + n) for a, n in zip(low, e.sizes(type_.shape), strict=True))] = e[x]
         return values
 
-    spelt = [[opaque(g, block, n) if g.chance(0.15) else str(n) for n in side] for side in (low, high)]
-    at_low, at_high = (f"[{', '.join(side)}]" for side in spelt)
+    padding = [[opaque(g, block, n) if g.chance(0.15) else str(n) for n in side] for side in (low, high)]
+    at_low, at_high = (f"[{', '.join(side)}]" for side in padding)
     text = (
         f"tensor.pad {x} low{at_low} high{at_high} {{\n  ^bb0({', '.join(f'{name}: index' for name in names)}):\n"
         f"{body.text()}\n    tensor.yield {value} : {type_.dtype}\n  }}{g.scope()} : {type_} to {result}"
