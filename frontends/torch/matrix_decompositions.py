@@ -312,3 +312,12 @@ def _pinv(a: _Tensor, *, atol: Any = None, rtol: Any = None, hermitian: bool = F
 
 
 _of_reals(aten.linalg_matrix_exp.default, aten.matrix_exp.default)(routines.exponential)
+
+
+@TABLE.of(aten.bilinear.default)
+def _bilinear(x: _Tensor, y: _Tensor, weight: _Tensor, bias: _Tensor | None = None) -> Any:
+    """torch-mlir's product of three tensors compares sizes that are one with those of batches, which may be 0."""
+    outputs, width, others = weight.shape
+    inner = x @ weight.permute(1, 0, 2).reshape(width, outputs * others)
+    found = (inner.reshape([*x.shape[:-1], outputs, others]) @ y[..., None])[..., 0]
+    return found if bias is None else found + bias

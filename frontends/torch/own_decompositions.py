@@ -7,7 +7,6 @@ from collections.abc import Callable
 from typing import Any
 
 import torch
-from torch.fx.experimental.symbolic_shapes import statically_known_true
 
 from devscope.frontends.torch import matrix_operations
 from devscope.frontends.torch.tables import MASKS, Table
@@ -51,16 +50,20 @@ def _index(x: _Tensor, indices: list[_Tensor | None]) -> Any:
 
 
 def _at_places(x: _Tensor, given: list[tuple[int, _Tensor]]) -> Any:
-    """What several indices of one unknown length take, of dimensions side by side: torch-mlir lacks it."""
-    (first, one), (last, _) = given[0], given[-1]
-    length: Any = one.shape[0] if one.dim() == 1 else 0
-    is_alike = all(index.dim() == 1 and statically_known_true(index.shape[0] == length) for _, index in given)
-    if isinstance(length, int) or len(given) < 2 or last - first >= len(given) or not is_alike:
+    """What several indices take of which sizes are not known: torch-mlir lacks it, but for one index.
+
+    Dimensions that are not side by side go to the front, where PyTorch has what is taken of them.
+    """
+    if len(given) < 2 or all(isinstance(size, int) for _, index in given for size in index.shape):
         return NotImplemented
-    place = torch.zeros_like(one, dtype=torch.int64)
-    for dim, index in given:
+    (first, _), (last, _) = given[0], given[-1]
+    if last - first >= len(given):
+        x = x.movedim([dim for dim, _ in given], list(range(len(given))))
+        first, last = 0, len(given) - 1
+    place: Any = 0
+    for dim, (_, index) in enumerate(given, first):
         place = place * x.shape[dim] + torch.where(index < 0, index + x.shape[dim], index)
-    return x.flatten(first, last).index_select(first, place)
+    return torch.ops.aten.index.Tensor(x.flatten(first, last), [None] * first + [place])
 
 
 @TABLE.of(aten.masked_select.default)

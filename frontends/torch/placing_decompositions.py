@@ -79,7 +79,13 @@ def _index_put(x: _Tensor, indices: list[Any], source: _Tensor, accumulate: bool
         for one in indices:
             places += one.nonzero().unbind(1) if one is not None and one.dtype in MASKS else [one]
         return aten.index_put.default(x, places, source, accumulate)
-    if index.dim() == 1 and not isinstance(index.shape[0], int):
+    if given[-1] - dim >= len(given):  # apart: what is written has their places in front
+        front = list(range(len(given)))
+        moved = x.movedim(given, front)
+        return aten.index_put.default(moved, [indices[one] for one in given], source, accumulate).movedim(
+            front, given
+        )
+    if not all(isinstance(size, int) for one in given for size in indices[one].shape):
         return _put_at_some(x, given, [indices[one] for one in given], source, accumulate)
     if len(given) > 1 or accumulate or index.dim() > 1:
         return NotImplemented
@@ -106,23 +112,18 @@ def _put_at_truths(x: _Tensor, dim: int, mask: _Tensor, source: _Tensor, accumul
 
 def _put_at_some(x: _Tensor, given: list[int], indices: list[_Tensor], source: _Tensor, accumulate: bool) -> Any:
     """At places of dimensions side by side, as many as are known at run time: they may be none."""
-    (first, last), count = (given[0], given[-1]), indices[0].shape[0]
-    is_alike = all(one.dim() == 1 and statically_known_true(one.shape[0] == count) for one in indices)
-    if last - first >= len(given) or not is_alike:
-        return NotImplemented
     if x.dtype is torch.bool:
-        whole = _put_at_some(x.to(torch.int32), given, indices, source, accumulate)
-        return whole if whole is NotImplemented else whole.to(torch.bool)
-    place = torch.zeros_like(indices[0], dtype=torch.int64)
+        return _put_at_some(x.to(torch.int32), given, indices, source, accumulate).to(torch.bool)
+    first, last, place = given[0], given[-1], torch.zeros((), dtype=torch.int64)
     for dim, index in zip(given, indices, strict=True):
         place = place * x.shape[dim] + torch.where(index < 0, index + x.shape[dim], index)
     flat = x.flatten(first, last)
-    shape = [*flat.shape[:first], count, *flat.shape[first + 1 :]]
-    rows = source.to(x.dtype).expand(shape)
-    before, behind = math.prod(shape[:first]), math.prod(shape[first + 1 :])
+    rows = source.to(x.dtype).expand([*x.shape[:first], *place.shape, *x.shape[last + 1 :]])
+    before, behind = math.prod(x.shape[:first]), math.prod(x.shape[last + 1 :])
+    count = math.prod(place.shape)
     found = SCATTERS["sum" if accumulate else "set"](
         flat.reshape(before, flat.shape[first], behind),
-        place[None, :, None].expand(before, count, behind),
+        place.reshape(1, count, 1).expand(before, count, behind),
         rows.reshape(before, count, behind),
     )
     return found.reshape(x.shape)

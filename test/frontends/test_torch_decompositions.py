@@ -458,3 +458,36 @@ def test_functions_of_narrow_floats_round_once() -> None:
             is_large = exact.abs() > torch.finfo(dtype).max
             same = (ours - exact).abs() <= limit
             assert (same | (ours == exact) | (ours.isnan() & exact.isnan()) | is_large).all(), (ours, exact)
+
+
+def _at_any_places(x: Any, i: Any, j: Any) -> Any:
+    put, rows = torch.ops.aten.index_put, i[:, None]
+    return (
+        *(x[rows, j], x[rows, :, j], x[:, rows, j], x[rows, 1], x[i, [0]], x[rows.int(), j[0]]),
+        *(
+            put(x, [rows, j], torch.ones(())),
+            put(x, [rows, j], x[0, 0], True),
+            put(x > 0, [i, None, j[0]], x[:, 0] > 1),
+        ),
+        *(
+            put(x, [rows, None, j], x[0, 0], True),
+            put(x, [None, j], x[0, 0]),
+            put(x, [i, j[0], i], i.float(), True),
+        ),
+    )
+
+
+def test_places_of_any_size() -> None:
+    """Several indices, broadcast, of which sizes are known at run time only."""
+    n = torch.export.Dim("n", min=3)
+    shapes = ({0: n}, {0: n}, {0: n, 1: n})
+
+    def given(n: int) -> Any:
+        i, j = (torch.arange(n) * 3) % 7 - 3, torch.arange(n * n).reshape(n, n) % 7 - 3
+        return _random(n, 4, 4), i, j
+
+    with devscope.compile(_Module(_at_any_places), given(4), dynamic_shapes=(shapes,), cache=False) as exe:
+        for size in (4, 7):
+            wanted = _at_any_places(*given(size))
+            for got, want in zip(exe(*given(size)), wanted, strict=True):
+                np.testing.assert_allclose(got, want)
