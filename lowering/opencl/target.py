@@ -19,6 +19,7 @@ from devscope.lowering.interop.bindings import ir
 from devscope.lowering.kernels.library import KernelLibrary
 from devscope.lowering.kernels.table import Row, Schedules
 from devscope.lowering.mlir_util import RunPasses
+from devscope.lowering.opencl.hidden_guards import OFFSET, hide_guards
 from devscope.lowering.opencl.short_nests import join_short_nests
 from devscope.lowering.pipelines import pipeline
 from devscope.lowering.target import DeviceBinary, KernelTarget, Options
@@ -82,6 +83,7 @@ def _compile_kernels(gpu_modules: Any, run_passes: RunPasses, options: Options) 
         pass_local_memory(gpu_modules)
         for kernel in [op for op in mlir_util.walk(gpu_modules) if op.name == "gpu.func"]:
             join_short_nests(kernel)
+            hide_guards(kernel)
         powers = {"math.fpowi": _power_in_single} if options.get("fp64") is False else {}
         expansions.expand(mlir_util.walk(gpu_modules), _EXPANSIONS | powers)
         _keep_order(gpu_modules)
@@ -145,7 +147,7 @@ _CODES = {"f16": "Dh", "f32": "f", "f64": "d"}
 
 
 #: A declaration or a call of one of the functions that `_built_in` names, in LLVM IR.
-_BUILTIN_USE = re.compile(r"\b(declare|call)((?: [a-z]+)*?) (half|float|double) @_Z")
+_BUILTIN_USE = re.compile(rf"\b(declare|call)((?: [a-z]+)*?) (half|float|double|i64(?= @{OFFSET}\b)) @_Z")
 
 
 def _set_calling_convention(text: str) -> str:
