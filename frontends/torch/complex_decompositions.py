@@ -413,3 +413,37 @@ _filled(aten.scalar_tensor.default, 0)
 _filled(aten.full.default, 1)
 _filled(aten.new_full.default, 2)
 _filled(aten.full_like.default, 1)
+
+
+@_for_complex(aten.prod.default)
+def _whole_product(x: _Tensor, dtype: Any = None) -> Any:
+    return torch.prod(x.flatten(), 0, dtype=dtype)
+
+
+@_for_complex(aten.prod.dim_int)
+def _product(x: _Tensor, dim: int, keepdim: bool = False, dtype: Any = None) -> Any:
+    """Of halves, until one is left: torch-mlir dies of it."""
+    count: Any = x.shape[dim] if x.dim() else 1
+    if not isinstance(count, int):
+        return NotImplemented
+    x = (x if x.dim() else x[None]).to(dtype or x.dtype).movedim(dim, 0)
+    if not count:
+        none = _parts(x)[0].sum(0, keepdim=True)
+        x = torch.complex(none + 1, none)
+    while (count := x.shape[0]) > 1:
+        half = count // 2
+        x = torch.cat([x[:half] * x[half : 2 * half], x[2 * half :]])
+    return x.movedim(0, dim) if keepdim else x[0]
+
+
+@_for_complex(aten.cumprod.default)
+def _running_product(x: _Tensor, dim: int, dtype: Any = None) -> Any:
+    """With the product of twice as many elements at each step."""
+    count: Any = x.shape[dim] if x.dim() else 0
+    if not isinstance(count, int):
+        return NotImplemented
+    x, step = x.to(dtype or x.dtype), 1
+    while step < count:
+        shorter = x.narrow(dim, 0, count - step) * x.narrow(dim, step, count - step)
+        x, step = torch.cat([x.narrow(dim, 0, step), shorter], dim), 2 * step
+    return x

@@ -23,6 +23,7 @@ from devscope.frontends.torch import (
     placing_decompositions,
     sampling_decompositions,
     scalar_decompositions,
+    special_decompositions,
 )
 
 _Table = dict[Any, Callable[..., Any]]
@@ -38,6 +39,7 @@ _OWN = tuple(
         sampling_decompositions,
         byte_decompositions,
         scalar_decompositions,
+        special_decompositions,
         narrow_decompositions,
     )
 )

@@ -202,6 +202,18 @@ add_windows = _define("add_windows(Tensor x, Tensor steps) -> Tensor", _eager_ad
 """Images that windows overlap in; the extents of ``steps`` are two strides and two dilations."""
 
 
+def _eager_bits(x: _Tensor, like: _Tensor) -> _Tensor:
+    return x.contiguous().view(like.dtype).clone()
+
+
+def _shapes_of_bits(x: _Tensor, like: _Tensor) -> _Tensor:
+    return torch.empty_like(x, dtype=like.dtype)
+
+
+bits = _define("bits(Tensor x, Tensor like) -> Tensor", _eager_bits, _shapes_of_bits)
+"""The bits of ``x`` as numbers of the type of ``like``, which is as wide."""
+
+
 def _parts(value: _Tensor) -> tuple[_Tensor, ...]:
     return value.real.clone(), value.imag.clone()
 
@@ -245,7 +257,7 @@ What `irfft` makes is as long as ``like``."""
 
 ROUTINES = {
     **{name: f"devscope.{name}" for name in ("fft", "ifft", "rfft", "irfft")},
-    **{name: f"devscope.{name}" for name in ("cummax", "cummin", "logcumsumexp", "add_windows")},
+    **{name: f"devscope.{name}" for name in ("cummax", "cummin", "logcumsumexp", "add_windows", "bits")},
     **{f"scatter_{reduce}": f"devscope.scatter_{reduce}" for reduce in SCATTERS},
     "eigh": "Eigh",
     "eig": "devscope.eig",

@@ -336,7 +336,7 @@ def _digamma(x: _Tensor) -> Any:
     reflected = found - math.pi / torch.tan(math.pi * (wide - torch.floor(wide)))
     found = torch.where(wide < 0.5, reflected, found)
     found = torch.where((wide < 0) & (wide == torch.floor(wide)), math.nan, found)
-    return torch.where(wide == 0, -math.inf, found).to(_float_dtype(x))
+    return torch.where(wide == 0, -1 / wide, found).to(_float_dtype(x))
 
 
 def _float_dtype(x: _Tensor) -> torch.dtype:

@@ -218,6 +218,11 @@ def _triangular(lower: bool) -> Routine:
     return expanded
 
 
+def _bits(op: Any) -> str:
+    old, new = op.operands[0].type, op.results[0].type
+    return f'%r = stablehlo.bitcast_convert %0 : ({old}) -> {new}\n"devscope.return"(%r) : ({new}) -> ()'
+
+
 def _cholesky(op: Any) -> str:
     _, (a,) = _given(op)
     return _finish(op, [cholesky(a, True)])
@@ -262,6 +267,7 @@ _BY_NAME: Mapping[str, Routine] = {
     "devscope.cummin": partial(running_extremum, False),
     "devscope.logcumsumexp": running_log_sum,
     "devscope.add_windows": add_windows,
+    "devscope.bits": _bits,
     **{f"devscope.{name}": transform for name, transform in PARTS.items()},
 }
 """XLA's, and those of the frontends."""

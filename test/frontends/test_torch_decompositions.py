@@ -132,6 +132,57 @@ def _counted(x: Any) -> Any:
     )
 
 
+def _special_functions(x: Any) -> Any:
+    y, ends = x * 9, torch.tensor([0.0, -0.0, 8, -8, 88, torch.inf, -torch.inf, torch.nan, 1e-30, -0.5])
+    y = torch.cat([y.flatten(), ends])
+    order = y.abs() + 1.1
+    return (
+        *(
+            torch.i0(y),
+            torch.special.i0e(y),
+            torch.special.i1(y),
+            torch.special.i1e(y.double()),
+            torch.i0(y.half()),
+        ),
+        *(torch.special.ndtri(torch.sigmoid(y)), torch.special.ndtri(y / 8), torch.digamma(y)),
+        *(torch.polygamma(1, -y.abs() / 3), torch.polygamma(2, order), torch.special.zeta(3.0, order)),
+        *(
+            torch.nextafter(y, y.flip(0)),
+            torch.nextafter(y.double(), ends[:1].double()),
+            torch.nextafter(y * 0, y),
+        ),
+        *(torch.complex(x, -x).prod(), torch.complex(x, x.flip(0)).prod(1), torch.complex(x, -x).cumprod(1)),
+    )
+
+
+def _bits(x: Any) -> Any:
+    n, double = (x * 100).to(torch.int64), x.double()
+    bytes_ = n.to(torch.uint8)
+    return (
+        *(
+            x.view(torch.int32),
+            x.view(torch.int16),
+            x.view(torch.uint8),
+            x.view(torch.float64),
+            double.view(n.dtype),
+        ),
+        *(
+            x.half().view(torch.int16),
+            x.bfloat16().view(torch.int16),
+            n.view(torch.float64),
+            double.view(torch.int32),
+        ),
+        *(
+            bytes_.view(torch.int8),
+            bytes_.view(torch.int16),
+            (x > 0).view(torch.uint8),
+            (n & 1).bool().view(torch.int8),
+        ),
+        *(torch.complex(x, -x).view(torch.float32), (x.view(torch.int32) & 0x7FFFFFFF).view(torch.float32)),
+        n << (n & 7),
+    )
+
+
 def _bytes(x: Any, y: Any) -> Any:
     """All of them above 127 in some place."""
     return (
@@ -335,6 +386,8 @@ def _of_data(x: Any) -> Any:
         (_running, (_SPECIAL,)),
         (_equal, (_SPECIAL,)),
         (_counted, (_random(5, 6),)),
+        (_special_functions, (_random(4, 6),)),
+        (_bits, (_random(5, 6),)),
         (
             _bags,
             (
@@ -376,6 +429,8 @@ def _of_data(x: Any) -> Any:
         "running extrema and sums",
         "equal",
         "counted",
+        "special functions",
+        "bits",
         "bags",
         "powers",
         "conditions",

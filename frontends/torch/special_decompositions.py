@@ -1,0 +1,222 @@
+"""Decompositions of special functions: Bessel's, Hurwitz' zeta, quantiles of the normal distribution; and of bits.
+
+Those of Bessel are sums of Chebyshev polynomials, as in Cephes, whose coefficients PyTorch's own results give.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import torch
+
+from devscope.frontends.torch import matrix_operations
+from devscope.frontends.torch.tables import Table
+
+aten: Any = torch.ops.aten
+prims: Any = torch.ops.prims
+TABLE = Table()
+_Tensor = torch.Tensor
+_BERNOULLI = (1 / 6, -1 / 30, 1 / 42, -1 / 30, 5 / 66, -691 / 2730, 7 / 6, -3617 / 510)
+_QUANTILES: tuple[tuple[Sequence[float], Sequence[float]], ...] = (
+    (
+        (
+            *(3.3871328727963666, 133.14166789178438, 1971.5909503065514, 13731.693765509461),
+            *(45921.953931549871, 67265.770927008700, 33430.575583588128, 2509.0809287301227),
+        ),
+        (
+            *(1.0, 42.313330701600911, 687.18700749205791, 5394.1960214247511),
+            *(21213.794301586596, 39307.895800092711, 28729.085735721943, 5226.4952788528546),
+        ),
+    ),
+    (
+        (
+            *(1.4234371107496836, 4.6303378461565453, 5.7694972214606914, 3.6478483247632046),
+            *(1.2704582524523684, 0.24178072517745061, 0.022723844989269185, 7.7454501427834141e-4),
+        ),
+        (
+            *(1.0, 2.0531916266377588, 1.6763848301838038, 0.68976733498510000),
+            *(0.14810397642748007, 0.015198666563616457, 5.4759380849953450e-4, 1.0507500716444168e-9),
+        ),
+    ),
+    (
+        (
+            *(6.6579046435011038, 5.4637849111641144, 1.7848265399172913, 0.29656057182850489),
+            *(0.026532189526576123, 1.2426609473880784e-3, 2.7115555687434876e-5, 2.0103343992922881e-7),
+        ),
+        (
+            *(1.0, 0.59983220655588794, 0.13692988092273581, 0.014875361290850615),
+            *(7.8686913114561326e-4, 1.8463183175100547e-5, 1.4215117583164459e-7, 2.0442631033899398e-15),
+        ),
+    ),
+)
+"""Wichura's rational functions (AS 241): of the middle, of the tails, and of what is far out."""
+
+
+def _coefficients(order: int, is_large: bool) -> list[float]:
+    """Of exp(-x) I(x) / x**order up to 8, along x; from there on of exp(-x) I(x), along 1/x, times the root of x.
+
+    I(x) / x**order is the mean of exp(x cos) sin**(2 order) over a circle.
+    """
+    angles = (np.arange(4096) + 0.5) * np.pi / 4096
+
+    def smooth(t: Any) -> Any:
+        x = 16 / (t + 1) if is_large else 4 * (t + 1)
+        mean = (np.exp(x[:, None] * (np.cos(angles) - 1)) * np.sin(angles) ** (2 * order)).mean(1)
+        return mean * x ** (order + 0.5) if is_large else mean
+
+    return np.polynomial.chebyshev.chebinterpolate(smooth, 30).tolist()
+
+
+_BESSEL = [(_coefficients(order, False), _coefficients(order, True)) for order in (0, 1)]
+
+
+def _chebyshev(t: _Tensor, coefficients: list[float]) -> _Tensor:
+    least = 1e-17 if t.dtype == torch.float64 else 1e-9
+    while abs(coefficients[-1]) < least:
+        coefficients = coefficients[:-1]
+    last = before = torch.zeros_like(t)
+    for number in coefficients[:0:-1]:
+        last, before = number + 2 * t * last - before, last
+    return coefficients[0] + t * last - before
+
+
+def _bessel(overload: Any, order: int, is_scaled: bool) -> None:
+    @TABLE.of(overload)
+    def compute(x: _Tensor) -> _Tensor:
+        to = x.dtype if x.dtype.is_floating_point else torch.get_default_dtype()
+        x = x.to(torch.promote_types(to, torch.float32))
+        size = x.abs()
+        small, large = size.clamp(max=8), size.clamp(min=8)
+        low, high = (
+            _chebyshev(t, numbers)
+            for t, numbers in zip((small / 4 - 1, 16 / large - 1), _BESSEL[order], strict=True)
+        )
+        low = low * small if order else low
+        if not is_scaled:
+            low, high = low * torch.exp(small), high * torch.exp(large)
+        found = torch.where(size <= 8, low, high / torch.sqrt(large))
+        return (torch.where(x < 0, -found, found) if order else found).to(to)
+
+
+for _order, _name in enumerate(("bessel_i0", "bessel_i1")):
+    _bessel(getattr(prims, _name).default, _order, False)
+    _bessel(getattr(prims, f"{_name}e").default, _order, True)
+
+
+def _ratio(r: _Tensor, polynomials: tuple[Sequence[float], Sequence[float]]) -> _Tensor:
+    above, below = (_horner(r, numbers) for numbers in polynomials)
+    return above / below
+
+
+def _horner(x: _Tensor, numbers: Sequence[float]) -> _Tensor:
+    found = torch.full_like(x, numbers[-1])
+    for number in numbers[-2::-1]:
+        found = found * x + number
+    return found
+
+
+@TABLE.of(prims.ndtri.default)
+def _normal_quantile(p: _Tensor) -> _Tensor:
+    q = p - 0.5
+    middle = q * _ratio(0.180625 - q * q, _QUANTILES[0])
+    r = torch.sqrt(-torch.log(torch.minimum(p, 1 - p)))
+    tail = torch.where(r <= 5, _ratio(r - 1.6, _QUANTILES[1]), _ratio(r - 5, _QUANTILES[2]))
+    tail = torch.where(torch.isinf(r), math.inf, tail)
+    return torch.where(q.abs() <= 0.425, middle, torch.where(q < 0, -tail, tail))
+
+
+@TABLE.of(prims.zeta.default)
+def _zeta(s: Any, q: Any) -> _Tensor:
+    """Hurwitz': nine terms, and the rest by Euler and Maclaurin; not of negative q, for which there are more."""
+    like = q if isinstance(q, torch.Tensor) else s
+    s, q = (x if isinstance(x, torch.Tensor) else torch.full_like(like, x) for x in (s, q))
+    dtype = torch.promote_types(s.dtype, q.dtype)
+    s, q = (x.to(dtype) for x in torch.broadcast_tensors(s, q))
+    found = torch.zeros_like(q)
+    for k in range(9):
+        found = found + torch.pow(q + k, -s)
+    a = q + 9
+    power = torch.pow(a, -s)
+    found = found + power * a / (s - 1) + power / 2
+    factor, power = s, power / a
+    for k, number in enumerate(_BERNOULLI, 1):
+        found = found + number / math.factorial(2 * k) * factor * power
+        factor, power = factor * (s + 2 * k - 1) * (s + 2 * k), power / (a * a)
+    found = torch.where((q <= 0) & (q == torch.floor(q)), math.inf, found)
+    found = torch.where((q <= 0) & (q != torch.floor(q)), math.nan, found)
+    return torch.where(s == 1, math.inf, torch.where(s < 1, math.nan, found))
+
+
+@TABLE.of(aten.polygamma.default)
+def _polygamma(order: int, x: _Tensor) -> Any:
+    if not x.dtype.is_floating_point:
+        x = x.to(torch.get_default_dtype())
+    if order == 0:
+        return torch.digamma(x)
+    if order == 1:
+        return _trigamma(x)
+    sign = 1 if order % 2 else -1
+    return sign * math.factorial(order) * torch.special.zeta(torch.full_like(x, order + 1.0), x)
+
+
+def _trigamma(x: _Tensor) -> _Tensor:
+    """Of small numbers by those on the other side of 1/2."""
+    is_small = x < 0.5
+    y, found = torch.where(is_small, 1 - x, x), torch.zeros_like(x)
+    for _ in range(6):
+        found, y = found + 1 / (y * y), y + 1
+    r = 1 / (y * y)
+    found = found + (1 + 1 / (2 * y) + r * (1 / 6 - r * (1 / 30 - r * (1 / 42)))) / y
+    root = math.pi / torch.sin(math.pi * x)
+    return torch.where(is_small, root * root - found, found)
+
+
+_WORDS = {1: torch.int8, 2: torch.int16, 4: torch.int32, 8: torch.int64}
+
+
+def _bits_of(x: _Tensor, dtype: torch.dtype) -> _Tensor:
+    return x if x.dtype == dtype else matrix_operations.bits(x, torch.zeros(1, dtype=dtype))
+
+
+@TABLE.of(aten.view.dtype)
+def _view(x: _Tensor, dtype: torch.dtype) -> Any:
+    """Elements of another width are parts of those along the last dimension, the lowest first, or made of them."""
+    if x.dtype == dtype:
+        return x.clone()
+    if x.dtype.is_complex:
+        return aten.view.dtype(torch.view_as_real(x).flatten(-2), dtype)
+    if dtype.is_complex:
+        parts = aten.view.dtype(x, torch.float32 if dtype == torch.complex64 else torch.float64)
+        return torch.view_as_complex(parts.unflatten(-1, (-1, 2)))
+    if x.dtype == torch.bool:
+        return aten.view.dtype(x.to(torch.int8), dtype)
+    if dtype == torch.bool:
+        return aten.view.dtype(x, torch.int8) != 0
+    old, new = x.dtype.itemsize, dtype.itemsize
+    bits, of = _bits_of(x, _WORDS[old]), _WORDS[new]
+    if old > new:
+        places = torch.arange(0, 8 * old, 8 * new, dtype=bits.dtype)
+        bits = (bits[..., None] >> places).to(of).flatten(-2)
+    if old < new:
+        parts = bits.reshape([*x.shape[:-1], -1, new // old]).to(of) & ((1 << 8 * old) - 1)
+        bits = torch.bitwise_left_shift(parts, torch.arange(0, 8 * new, 8 * old, dtype=of)).sum(-1, dtype=of)
+    return _bits_of(bits, dtype)
+
+
+@TABLE.of(aten.__lshift__.Tensor)
+def _shift(x: _Tensor, by: _Tensor) -> Any:
+    return torch.bitwise_left_shift(x, by)
+
+
+@TABLE.of(prims.nextafter.default)
+def _next_after(x: _Tensor, y: _Tensor) -> _Tensor:
+    """One more or less, of the bits: sizes of floats are in the order of these."""
+    x, y = torch.broadcast_tensors(x, y)
+    of = _WORDS[x.dtype.itemsize]
+    bits, least = _bits_of(x, of), _bits_of(torch.ones(1, dtype=of), x.dtype)
+    found = _bits_of(bits + torch.where((y > x) == (x > 0), 1, -1).to(of), x.dtype)
+    found = torch.where(x == 0, torch.where(y > 0, least, -least), found)
+    return torch.where((x == y) | torch.isnan(y), y, torch.where(torch.isnan(x), x, found))
