@@ -431,8 +431,8 @@ def _product(x: _Tensor, dim: int, keepdim: bool = False, dtype: Any = None) -> 
         none = _parts(x)[0].sum(0, keepdim=True)
         x = torch.complex(none + 1, none)
     while (count := x.shape[0]) > 1:
-        half = count // 2
-        x = torch.cat([x[:half] * x[half : 2 * half], x[2 * half :]])
+        half, product = count // 2, x[: count // 2] * x[count // 2 : count // 2 * 2]
+        x = torch.cat([product, x[2 * half :]]) if count % 2 else product
     return x.movedim(0, dim) if keepdim else x[0]
 
 
