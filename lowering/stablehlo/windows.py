@@ -62,8 +62,7 @@ def expand_select_and_scatter(op: Any) -> None:
     for axis in range(rank):
         emit(f"%d{axis} = linalg.index {axis} : index\n%b{axis} = arith.muli %d{axis}, %s{axis} : index")
         emit(f"%f{axis} = arith.subi %b{axis}, %p{axis} : index")
-    # The place of the best element and what it is: where it was read back at a place that divisions make,
-    # vectorised code of Intel's OpenCL driver had another element.
+    # The place of the best element and what it is: divisions that find it again take long.
     both, carried, best = f"i64, {of}", "%none", "%init"
     for axis in range(rank):
         emit(

@@ -8,6 +8,7 @@ import ml_dtypes
 import numpy as np
 from random_linalg import LINALG
 from random_operations import maximum, minimum
+from random_places import windows
 from random_stablehlo import STABLEHLO
 from random_tosa import TOSA
 from random_values import Environment, Type
@@ -77,4 +78,4 @@ def stablehlo(g: Generator, block: Block) -> None:
     g.pick(STABLEHLO)(g, block)
 
 
-OTHER = [*[tosa] * 3, *[stablehlo] * 3, *LINALG, pack, half]
+OTHER = [*[tosa] * 3, *[stablehlo] * 3, *LINALG, windows, windows, pack, half]
