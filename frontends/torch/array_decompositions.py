@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import torch
+from torch.fx.experimental.symbolic_shapes import statically_known_true
 
 from devscope.frontends.torch.tables import Table
 
@@ -251,6 +252,8 @@ def _first_nonzero(x: _Tensor, *, size: int, fill_value: int = -1) -> Any:
     """``size`` places, in order; those that are too many are put where nobody looks."""
     mask = x.reshape(-1) != 0
     count: Any = mask.shape[0]
+    if statically_known_true(count == 0):
+        return torch.full((size, x.dim()), fill_value)
     place = mask.to(torch.int64).cumsum(0) - 1
     place = torch.where(mask & (place < size), place, size)
     found = torch.zeros(size + 1, dtype=torch.int64).scatter(0, place, torch.arange(count))[:size]

@@ -40,7 +40,7 @@ def larger_examples(
     """Zeros of more than one element along what shall be dynamic, where an example has fewer; None if none has.
 
     ``torch.export`` takes sizes of 0 and 1 for constants (its "0/1 specialization"), and others for any. Not for
-    ``Dim.AUTO``, which asks for what PyTorch makes of the example, nor where a dimension depends on another.
+    ``Dim.AUTO``, which asks for what PyTorch makes of the example. Of ``2 * Dim("n")``, it is ``n`` that counts.
     """
     bound = inspect.signature(module.forward).bind(*given, **named)
     by_name = isinstance(shapes, Mapping)
@@ -50,16 +50,16 @@ def larger_examples(
 
     def note(shape: Any, tensor: Any) -> Any:
         sizes.update(tensor.shape)
-        dims.extend(dim for n, dim in _dims(shape, tensor) if tensor.shape[n] < 2 or _is_derived(dim))
+        dims.extend(_root(dim) for n, dim in _dims(shape, tensor) if _is_small(dim, tensor.shape[n]))
         return tensor
 
     def enlarge(shape: Any, tensor: Any) -> Any:
-        small = {n for n, _ in _dims(shape, tensor) if tensor.shape[n] < 2}
-        return tensor.new_zeros([size if n in small else old for n, old in enumerate(tensor.shape)])
+        small = {n: dim for n, dim in _dims(shape, tensor) if _is_small(dim, tensor.shape[n])}
+        return tensor.new_zeros([_of(small[n], size) if n in small else old for n, old in enumerate(tensor.shape)])
 
     for name, value in bound.arguments.items():
         _on_tensors(note, of.get(name), value)
-    if not dims or any(map(_is_derived, dims)):
+    if not dims:
         return None
     least, most = max(2, *(dim.min or 0 for dim in dims)), min(_MANY, *(dim.max or _MANY for dim in dims))
     # Another size than all others, so that PyTorch takes none of them for the same.
@@ -89,9 +89,18 @@ def _dims(shape: Any, tensor: Any) -> Iterator[tuple[int, Any]]:
             yield n, dim
 
 
-def _is_derived(dim: Any) -> bool:
-    """Whether it is computed of another, as ``2 * Dim("n")``."""
-    return isinstance(dim, Dim) and type(dim) is not Dim
+def _root(dim: Any) -> Any:
+    """What ``2 * Dim("n")`` is computed of."""
+    return getattr(dim, "root", dim)
+
+
+def _of(dim: Any, size: int) -> int:
+    """``dim`` where its root is ``size``."""
+    return dim.fn(size) if _root(dim) is not dim else size
+
+
+def _is_small(dim: Any, size: int) -> bool:
+    return any(_of(dim, few) == size for few in (0, 1))
 
 
 def check_ranks(exported: Any, as_given: Any, name: str) -> None:

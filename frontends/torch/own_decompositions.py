@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Callable
 from typing import Any
@@ -64,6 +65,26 @@ def _at_places(x: _Tensor, given: list[tuple[int, _Tensor]]) -> Any:
     for dim, (_, index) in enumerate(given, first):
         place = place * x.shape[dim] + torch.where(index < 0, index + x.shape[dim], index)
     return torch.ops.aten.index.Tensor(x.flatten(first, last), [None] * first + [place])
+
+
+@TABLE.of(aten.repeat_interleave.Tensor)
+def _repeat_interleave(repeats: _Tensor, output_size: Any = None) -> Any:
+    """The number of each, as often: that of the sums that are not above a place."""
+    ends = repeats.cumsum(0)
+    if output_size is None:
+        output_size = repeats.sum().item()
+        torch._check(output_size >= 0)
+    found = torch.searchsorted(ends, torch.arange(output_size, dtype=ends.dtype), right=True)
+    return found.to(repeats.dtype)
+
+
+@TABLE.of(aten.split_with_sizes.default)
+def _split(x: _Tensor, sizes: list[Any], dim: int = 0) -> Any:
+    """Sizes that are known at run time: PyTorch makes strides of them, which torch-mlir lacks."""
+    if all(isinstance(size, int) for size in sizes):
+        return NotImplemented
+    ends = list(itertools.accumulate(sizes))
+    return [aten.slice.Tensor(x, dim, end - size, end) for size, end in zip(sizes, ends, strict=True)]
 
 
 @TABLE.of(aten.masked_select.default)

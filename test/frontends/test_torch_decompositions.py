@@ -128,7 +128,7 @@ def _counted(x: Any) -> Any:
     return (
         *(*torch.frexp(sizes), *torch.frexp(x.double() * 1e-300), *torch.histogram(x, 4)),
         *torch.histogram(x, 3, range=(-1.0, 2.0), density=True),
-        *((x > 0).nonzero_static(size=4), x.nonzero_static(size=40, fill_value=7)),
+        *((x > 0).nonzero_static(size=4), x.nonzero_static(size=40, fill_value=7), x[:0].nonzero_static(size=2)),
     )
 
 
@@ -152,6 +152,14 @@ def _special_functions(x: Any) -> Any:
             torch.nextafter(y * 0, y),
         ),
         *(torch.complex(x, -x).prod(), torch.complex(x, x.flip(0)).prod(1), torch.complex(x, -x).cumprod(1)),
+    )
+
+
+def _repeated(x: Any, repeats: Any) -> Any:
+    return (
+        torch.repeat_interleave(x, torch.tensor([1, 0, 2, 3]), dim=0),
+        torch.repeat_interleave(repeats),
+        *(torch.repeat_interleave(x, repeats, dim=0), x.repeat_interleave(repeats, 0, output_size=6)),
     )
 
 
@@ -388,6 +396,7 @@ def _of_data(x: Any) -> Any:
         (_counted, (_random(5, 6),)),
         (_special_functions, (_random(4, 6),)),
         (_bits, (_random(5, 6),)),
+        (_repeated, (_random(4, 6), torch.tensor([2, 0, 3, 1]))),
         (
             _bags,
             (
@@ -431,6 +440,7 @@ def _of_data(x: Any) -> Any:
         "counted",
         "special functions",
         "bits",
+        "repeated",
         "bags",
         "powers",
         "conditions",

@@ -38,6 +38,11 @@ def _interpolations(x: Any) -> Any:
     )
 
 
+def _parts(x: Any) -> Any:
+    rows = x.shape[2]
+    return torch.cat([x, x, x], 2).split([rows, 2 * rows], 2)
+
+
 def _numbers(x: Any) -> Any:
     rows, columns = x.shape[-2:]
     y, places = x[0, 0], torch.arange(6)
@@ -50,7 +55,7 @@ def _numbers(x: Any) -> Any:
     )
 
 
-@pytest.mark.parametrize("function", [_poolings, _interpolations, _numbers])
+@pytest.mark.parametrize("function", [_poolings, _interpolations, _parts, _numbers])
 def test_as_eager(function: Callable[..., Any]) -> None:
     shapes = ({2: Dim("rows", min=2), 3: Dim("columns", min=2)},)
     exe = devscope.compile(function, (_random(1, 2, 8, 9),), dynamic_shapes=shapes, cache=False)
@@ -58,3 +63,15 @@ def test_as_eager(function: Callable[..., Any]) -> None:
         x = _random(1, 2, rows, columns)
         for found, expected in zip(exe(x), function(x), strict=True):
             np.testing.assert_allclose(found, expected.numpy(), rtol=1e-4, atol=1e-5)
+
+
+def test_sizes_that_are_multiples_may_be_small_in_the_example() -> None:
+    def halved(x: Any) -> Any:
+        return F.avg_pool2d(x, 2) + 1, F.interpolate(F.max_pool2d(x, 2), scale_factor=2) - x
+
+    shapes = ({0: Dim("batch"), 2: 2 * Dim("rows"), 3: 2 * Dim("columns")},)
+    exe = devscope.compile(halved, (_random(1, 2, 2, 6),), dynamic_shapes=shapes, cache=False)
+    for batch, rows, columns in ((1, 2, 6), (3, 8, 2)):
+        x = _random(batch, 2, rows, columns)
+        for found, expected in zip(exe(x), halved(x), strict=True):
+            np.testing.assert_allclose(found, expected.numpy(), rtol=1e-5)
