@@ -151,6 +151,8 @@ class ArgumentCheck:
             return np.asarray(value)
         if type(value).__module__.partition(".")[0] == "torch" and hasattr(value, "detach"):
             return self._from_torch(value)
+        if type(value).__module__.partition(".")[0] == "jax" and type(value).__name__ == "PRNGKeyArray":
+            value = sys.modules["jax"].random.key_data(value)
         if hasattr(value, "__dlpack__"):
             return self._from_dlpack(value)
         if _interface(value) or _has_buffer(value):

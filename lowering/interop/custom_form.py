@@ -1,4 +1,4 @@
-"""The custom forms of `device.device_copy` and `device.on_device` in text that MLIR reads and prints.
+"""The custom forms of device operations and of Shardy in text that MLIR reads and prints.
 
 MLIR knows the dialect through IRDL, which has no assembly formats: it reads and prints the generic form only.
 What is read here is what xDSL reads::
@@ -8,6 +8,9 @@ What is read here is what xDSL reads::
 
 Both directions are a rewriting of the text. `device.region` and `device.launch`, which have regions, and
 operations with further attributes are left in generic form.
+
+JAX writes two operations of Shardy, which the bindings lack, also into programs of one device: there a sharding
+constraint is what it constrains, StableHLO's call of that name, and a mesh is nothing.
 """
 
 import re
@@ -24,6 +27,9 @@ _CUSTOM = re.compile(
     rf"{STRING}|//[^\n]*|\b(?P<name>device\.(?:device_copy|on_device))\s+(?P<operand>{_VALUE})"
     rf"\s+(?:from\s+(?P<src>{_SCOPE})\s+to\s+(?P<dst>{_SCOPE})|on\s+(?P<scope>{_SCOPE}))"
     rf"\s*(?P<more>\{{[^{{}}]*\}})?\s*:\s*(?P<type>{_TYPE})"
+    rf"|^\s*(?P<mesh>sdy\.mesh @[^\n]*)"
+    rf"|\bsdy\.sharding_constraint\s+(?P<sharded>{_VALUE})\s*{BRACKETED}\s*:\s*(?P<of>{_TYPE})",
+    re.MULTILINE,
 )
 # As MLIR prints them: an operation a line, attributes in the order of their names.
 _END = r"(?= loc\(|$)"
@@ -58,7 +64,14 @@ def to_generic(text: str) -> str:
     return _CUSTOM.sub(_generic, text)
 
 
+def is_shardy(message: str) -> bool:
+    """Whether MLIR says that it does not know Shardy."""
+    return "`sdy'" in message
+
+
 def _generic(match: re.Match[str]) -> str:
+    if match["mesh"] or match["sharded"]:
+        return _of_shardy(match) + "\n" * match[0].count("\n")
     name, operand, type_ = match["name"], match["operand"], match["type"]
     given = [f"{key} = {match[key]}" for key in ("src", "dst", "scope") if match[key]]
     if len(given) != {"device.device_copy": 2, "device.on_device": 1}.get(name):
@@ -66,3 +79,10 @@ def _generic(match: re.Match[str]) -> str:
     more = (match["more"] or "{}")[1:-1].strip()
     attributes = ", ".join(filter(None, [*given, more]))
     return f'"{name}"({operand}) {{{attributes}}} : ({type_}) -> {type_}' + "\n" * match[0].count("\n")
+
+
+def _of_shardy(match: re.Match[str]) -> str:
+    if match["mesh"]:
+        return ""
+    call = '{call_target_name = "Sharding"}'
+    return f'"stablehlo.custom_call"({match["sharded"]}) {call} : ({match["of"]}) -> {match["of"]}'

@@ -61,7 +61,7 @@ def parse_file(path: str | Path, context: Any) -> Any:
         return parse_text(Path(path).read_bytes(), name, context)  # which says where
     except ir.MLIRError as error:
         found = translate(error, ParseError, f"{name} is not an MLIR module")
-        if found.location is None and start != BYTECODE_MAGIC:
+        if _may_be_custom(found) and start != BYTECODE_MAGIC:
             return _parse_custom(found, Path(path).read_text(errors="replace"), name, context)
         if start.startswith((codecs.BOM_UTF8, codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
             found.notes += (Note("the file begins with a byte order mark: save it as UTF-8 without one"),)
@@ -78,7 +78,7 @@ def _parse_custom(error: DevscopeError, text: str, filename: str, context: Any) 
     """The module in ``text``, in which MLIR found ``error``, with custom forms expanded. Raises `ParseError`."""
     from devscope.lowering.interop.custom_form import to_generic
 
-    generic = to_generic(text) if error.location is None else text
+    generic = to_generic(text) if _may_be_custom(error) else text
     if refuses_a_type(error.message):
         generic = with_twins(text)
     if generic == text:
@@ -86,6 +86,13 @@ def _parse_custom(error: DevscopeError, text: str, filename: str, context: Any) 
 
         raise explained(error, text, filename) from None
     return parse_text(generic, filename, context)
+
+
+def _may_be_custom(error: DevscopeError) -> bool:
+    """Whether an error may be of a custom form: those of dialects loaded through IRDL have no location."""
+    from devscope.lowering.interop.custom_form import is_shardy
+
+    return error.location is None or is_shardy(error.message)
 
 
 def _printable(name: str) -> str:

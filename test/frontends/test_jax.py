@@ -190,6 +190,28 @@ def test_jax_arrays_are_arguments() -> None:
         np.testing.assert_array_equal(result, np.where(given[1], given[0], -given[0]))
 
 
+@pytest.mark.parametrize("implementation", ["threefry2x32", "rbg"])
+def test_typed_keys_are_arguments(implementation: str) -> None:
+    def draw(keys: Any) -> Any:
+        return jax.vmap(lambda key: jax.random.uniform(key, (2,)))(keys), jax.random.split(keys[0])
+
+    keys = jax.random.split(jax.random.key(3, impl=implementation), 4)
+    drawn, split = devscope.run(draw, keys)
+    want, other = draw(keys)
+    equal([drawn, split], [want, jax.random.key_data(other)])
+
+
+def test_sharding_constraints_of_one_device() -> None:
+    mesh = jax.make_mesh((1,), ("x",), axis_types=(jax.sharding.AxisType.Auto,))
+    sharding = jax.sharding.NamedSharding(mesh, jax.sharding.PartitionSpec("x", None))
+
+    def function(x: Any) -> Any:
+        return jax.lax.with_sharding_constraint(x + 1, sharding) * 2
+
+    equal(devscope.run(function, X), (X + 1) * 2)
+    equal(devscope.run(jax.jit(function, in_shardings=sharding), X), (X + 1) * 2)
+
+
 def test_exported_and_the_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("DEVSCOPE_CACHE", str(tmp_path))
     exported = jax.export.export(jax.jit(lambda x: {"y": x + 1}))(X)

@@ -4,6 +4,7 @@ import pytest
 
 from devscope.errors import ParseError, SourceLocation
 from devscope.lowering.interop.custom_form import to_custom, to_generic
+from devscope.lowering.interop.parsing import make_mlir_context, parse_file
 
 ALIASES = '#a = #device.scope<"opencl", 0 : i64, "", "">\n#b = #device.scope<"cpu", 0 : i64, "", "">\n'
 
@@ -38,6 +39,27 @@ def test_expansion(custom, generic):
 def test_lines_keep_their_numbers():
     text = "%1 = device.device_copy\n  %0 from #a\n  to #b : f32\nfunc.return"
     assert to_generic(text).splitlines()[3] == "func.return"
+
+
+SHARDED = """module {
+  sdy.mesh @one = <["x"=1]> {stablehlo.mesh = {axes = []}} loc(unknown)
+  func.func @main(%x: tensor<4x3xf32> {sdy.sharding = #sdy.sharding<@one, [{"x"}, {}]>}) -> tensor<4x3xf32> {
+    %0 = sdy.sharding_constraint %x <@one, [{"x", ?}p1, {}], replicated={"x"}> : tensor<4x3xf32> loc(unknown)
+    return %0 : tensor<4x3xf32>
+  }
+}
+"""
+
+
+def test_sharding_constraints_are_calls_and_meshes_nothing(session, tmp_path):
+    path = tmp_path / "sharded.mlir"
+    path.write_text(SHARDED)
+    for module in (session.parse(SHARDED), parse_file(path, make_mlir_context())):
+        assert "stablehlo.custom_call @Sharding(%arg0) : (tensor<4x3xf32>) -> tensor<4x3xf32>" in str(module)
+        assert "sdy.mesh" not in str(module)
+    with pytest.raises(ParseError, match=r"custom op 'sdy\.return'") as caught:
+        session.parse(SHARDED.replace("return", "sdy.return"), "m.mlir")
+    assert caught.value.location == SourceLocation("m.mlir", 5, 5)
 
 
 @pytest.mark.parametrize("kept", ['"%1 = device.on_device %0 on #a : f32"', "// device.on_device %0 on #a : f32"])
