@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from itertools import accumulate
+from typing import NamedTuple
 
 from devscope.lowering.kernels.contraction_match import Contraction, Operand, Place
 from devscope.lowering.kernels.contraction_operands import clamped, extended, matrix_type, operand_type, zero
@@ -11,29 +12,45 @@ from devscope.lowering.kernels.table import Row
 
 _MOST_LINES = 8
 
+_PANELS_AT_ONCE = 8
+"""That are packed step by step of k: a panel may take only a part of a cache line, and panel by panel, lines at a
+distance that is a power of two have left the cache before the next panel reads the rest."""
 
-def pack_tasks(calls: Mapping[str, str]) -> str:
-    """Tasks that pack panels; of B once for all rows. ``calls``: what packs a panel of A, of B, or both."""
-    pack = "\n".join(calls.values())
-    if len(calls) == 2:
-        pack = f"""%is_a = arith.cmpi slt, %panel, %a_panels : index
+
+class Packing(NamedTuple):
+    """What packs a part of A or B: a call for a part of matrix ``%b``."""
+
+    call: str
+    lines: int
+    """Of a part: rows of A or columns of B."""
+
+
+def pack_tasks(packings: Mapping[str, Packing]) -> str:
+    """Tasks that pack panels of A, of B, or of both; of B once for all rows."""
+    pack = "\n".join(packing.call for packing in packings.values())
+    if len(packings) == 2:
+        pack = f"""%is_a = arith.cmpi slt, %part_of_all, %a_parts : index
             scf.if %is_a {{
-              {calls["a"]}
+              {packings["a"].call}
             }} else {{
-              {calls["b"]}
+              {packings["b"].call}
             }}"""
-    panels_of_a = "arith.ceildivui %m, %rows" if "a" in calls else "arith.constant 0"
-    panels_of_b = "arith.select %is_new, %n_panels, %0" if "b" in calls else "arith.constant 0"
-    return f"""%a_panels = {panels_of_a} : index
-        %n_panels = arith.ceildivui %n, %columns : index
-        %b_panels = {panels_of_b} : index
-        %panels = arith.addi %a_panels, %b_panels : index
-        %to_pack = arith.muli %panels, %together : index
+    counts = {"a": "arith.constant 0 : index", "b": "arith.constant 0 : index"}
+    sizes = list[str]()
+    for name, packing in packings.items():
+        sizes.append(f"%{name}_lines = arith.constant {packing.lines} : index")
+        counts[name] = f"arith.ceildivui {'%m' if name == 'a' else '%n'}, %{name}_lines : index"
+    return f"""{" ".join(sizes)}
+        %a_parts = {counts["a"]}
+        %n_parts = {counts["b"]}
+        %b_parts = arith.select %is_new, %n_parts, %0 : index
+        %parts = arith.addi %a_parts, %b_parts : index
+        %to_pack = arith.muli %parts, %together : index
         %packers = arith.minsi %tasks, %to_pack : index
         scf.parallel (%task) = (%0) to (%packers) step (%1) {{
           scf.for %number = %task to %to_pack step %packers {{
-            %slot = arith.divui %number, %panels : index
-            %panel = arith.remui %number, %panels : index
+            %slot = arith.divui %number, %parts : index
+            %part_of_all = arith.remui %number, %parts : index
             %b = arith.addi %from, %slot : index
             {pack}
           }}
@@ -41,28 +58,34 @@ def pack_tasks(calls: Mapping[str, str]) -> str:
         }}"""
 
 
-def pack_call(found: Contraction, operand: Operand, name: str, row: Row, library: KernelLibrary) -> str:
-    """A call of the function that packs a panel of A or B, the same for all with these element types."""
+def packing(found: Contraction, operand: Operand, name: str, row: Row, library: KernelLibrary) -> Packing:
+    """By a function that packs panels of A or B, the same for all with these element types."""
     source, of, numbers = operand.element, found.packed, row.numbers
-    width = numbers["rows" if name == "a" else "columns"]
+    width, panels = numbers["rows" if name == "a" else "columns"], 1
     if found.is_lines(operand):
         pack = pack_lines(found, operand, width, numbers["depth"], library, name == "a")
     else:
         pack = _pack_wide(found, operand, width, numbers["wide"], library, name == "a")
-    width, extent, first = ("rows", "M", "m0") if name == "a" else ("columns", "N", "n0")
-    number = "%panel"
-    before = ""
-    if name == "b":
-        number = "%panel_of_b"
-        before = "%panel_of_b = arith.subi %panel, %a_panels : index\n"
-    types = f"{matrix_type(source)}, index, memref<?x{of}>{', index' * 6}"
-    return f"""{before}%{name}_behind = arith.muli {number}, %{name}_panel : index
-        %{name}_begin = arith.muli %slot, %{name}_size : index
-        %{name}_offset = arith.addi %{name}_begin, %{name}_behind : index
-        %{name}_in_block = arith.muli {number}, %{width} : index
+        panels = _PANELS_AT_ONCE
+    of_a = ("%part_of_all", "rows", "M", "m0", "m")
+    part, lines, extent, first, here = of_a if name == "a" else ("%part_of_b", "columns", "N", "n0", "n")
+    before = "" if name == "a" else "%part_of_b = arith.subi %part_of_all, %a_parts : index"
+    more, types = "", f"{matrix_type(source)}, index, memref<?x{of}>{', index' * 6}"
+    if panels > 1:
+        more, types = f", %{name}_here, %{name}_panel", f"{types}, index, index"
+    call = f"""{before}
+        %{name}_in_block = arith.muli {part}, %{name}_lines : index
+        %{name}_rest = arith.subi %{here}, %{name}_in_block : index
+        %{name}_here = arith.minsi %{name}_rest, %{name}_lines : index
         %{name}_first = arith.addi %{first}, %{name}_in_block : index
-        func.call @{pack}(%{name.upper()}, %b, %packed_{name}, %{name}_offset, %{width}, %{name}_first, %{extent},
-          %k0, %steps) : ({types}) -> ()"""
+        %{name}_begin = arith.muli %slot, %{name}_size : index
+        %{name}_part = arith.constant {panels} : index
+        %{name}_panels = arith.muli {part}, %{name}_part : index
+        %{name}_behind = arith.muli %{name}_panels, %{name}_panel : index
+        %{name}_offset = arith.addi %{name}_begin, %{name}_behind : index
+        func.call @{pack}(%{name.upper()}, %b, %packed_{name}, %{name}_offset, %{lines}, %{name}_first, %{extent},
+          %k0, %steps{more}) : ({types}) -> ()"""
+    return Packing(call, panels * width)
 
 
 def _pack_wide(
@@ -239,15 +262,33 @@ def panel(name: str, local: str, line: str, operand: Operand, width: int) -> str
 
 def read_panel(to: str, name: str, operand: Operand, width: int, found: Contraction) -> str:
     """The elements of one step of k."""
-    of = f"vector<{width}x{operand.element if operand.place is Place.PANELS else found.packed}>"
+    is_packed = operand.place is Place.TO_PACK
+    element = found.packed if is_packed else operand.element
+    of = f"vector<{width}x{element}>"
     at = f"""%{name}_line = arith.muli %k, %{"rows" if name == "a" else "columns"} : index
         %{name}_index = arith.addi %{name}_at, %{name}_line : index"""
-    if operand.place is Place.TO_PACK:
-        return f"""{at}
-            {to} = vector.load %packed_{name}[%{name}_index] : memref<?x{found.packed}>, {of}"""
-    if found.words:
-        return f"""{at}
-            {to} = vector.load %{name.upper()}[%b, %{name}_index] : {operand_type(operand)}, {of}"""
-    return f"""{at}
-        %{name}_packed = vector.load %{name.upper()}[%b, %{name}_index] : {operand_type(operand)}, {of}
-        {extended(to, f"%{name}_packed", operand.element, found, f"{width}")}"""
+    if is_packed:
+        read, type_ = f"%packed_{name}[", f"memref<?x{found.packed}>"
+    else:
+        read, type_ = f"%{name.upper()}[%b, ", operand_type(operand)
+    made = to if is_packed or found.words else f"%{name}_packed"
+    if name == "a" and not found.words:
+        # One by one, as each becomes a vector: of 6 in a vector, AVX2 would shuffle the last two.
+        load = _elements(made, read, f"%{name}_index", width, type_, of)
+    else:
+        load = f"{made} = vector.load {read}%{name}_index] : {type_}, {of}"
+    text = f"{at}\n{load}"
+    return text if made == to else f"{text}\n{extended(to, made, element, found, f'{width}')}"
+
+
+def _elements(to: str, before: str, index: str, width: int, type_: str, of: str) -> str:
+    """``to``: the elements from ``index`` on, each loaded by itself; ``before``: the memory, up to the place."""
+    lines = list[str]()
+    for number in range(width):
+        lines += [
+            f"{to}_by{number} = arith.constant {number} : index",
+            f"{to}_at{number} = arith.addi {index}, {to}_by{number} : index",
+            f"{to}_{number} = memref.load {before}{to}_at{number}] : {type_}",
+        ]
+    elements = ", ".join(f"{to}_{number}" for number in range(width))
+    return "\n".join([*lines, f"{to} = vector.from_elements {elements} : {of}"])

@@ -14,7 +14,7 @@ from devscope.lowering.kernels.contraction_operands import (
     read_rows,
     zero,
 )
-from devscope.lowering.kernels.contraction_panels import pack_call, pack_tasks, panel, read_panel
+from devscope.lowering.kernels.contraction_panels import pack_tasks, packing, panel, read_panel
 from devscope.lowering.kernels.contraction_words import SumsOfWords, sums_of_words
 from devscope.lowering.kernels.epilogue import Epilogue
 from devscope.lowering.kernels.library import KernelLibrary
@@ -80,7 +80,7 @@ def _of_packed(
     """Where the elements of A and of B are read, and how a whole block of sums ends."""
     rows, columns = row.numbers["rows"], row.numbers["columns"]
     to_pack = {
-        name: pack_call(found, operand, name, row, library)
+        name: packing(found, operand, name, row, library)
         for name, operand in (("a", found.a), ("b", found.b))
         if operand.place is Place.TO_PACK
     }

@@ -28,9 +28,14 @@ def test_a_link_stays_a_link(tmp_path: Path) -> None:
     assert target.read_text() == "new"
 
 
-def test_special_files_are_written_in_place() -> None:
-    write_output(os.devnull, "text")
-    assert not Path(os.devnull).is_file()
+def test_special_files_are_written_in_place(tmp_path: Path) -> None:
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    reader = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
+    write_output(str(pipe), "text")
+    assert os.read(reader, 8) == b"text"
+    assert pipe.is_fifo()
+    os.close(reader)
 
 
 def test_errors_name_the_file(tmp_path: Path) -> None:

@@ -139,7 +139,7 @@ class EmulatedProgram(DeviceProgram):
             builder.import_symbol(symbol, address)
         for name in self._code.threads:
             builder.export_symbol(f"{name}.emulated")
-        self._jit: Any = llvm.create_lljit_compiler(suppress_errors=True)
+        self._jit: Any = llvm.create_lljit_compiler(use_jit_link=True, suppress_errors=True)
         self._tracker: Any = builder.link(self._jit, f"emulated{id(self)}")
 
     def create_kernel(self, name: str, arguments: int) -> int:
