@@ -421,7 +421,7 @@ def _whole_product(x: _Tensor, dtype: Any = None) -> Any:
 
 
 @_for_complex(aten.prod.dim_int)
-def _product(x: _Tensor, dim: int, keepdim: bool = False, dtype: Any = None) -> Any:
+def _product_along(x: _Tensor, dim: int, keepdim: bool = False, dtype: Any = None) -> Any:
     """Of halves, until one is left: torch-mlir dies of it."""
     count: Any = x.shape[dim] if x.dim() else 1
     if not isinstance(count, int):

