@@ -20,17 +20,22 @@ _Made = Callable[..., Any]
 
 def lower_size_arithmetic(graph: Any) -> None:
     """Put operations of torch-mlir in place of Python's and PyTorch's functions of numbers."""
+    tensors = [value_of(node) for node in graph.nodes if isinstance(value_of(node), torch.Tensor)]
+    one = tensors[0] if tensors else torch.empty(())
     for node in [node for node in graph.nodes if node.op == "call_function"]:
         rule = _RULES.get(node.target)
         if rule is None:
             continue
         with graph.inserting_before(node):
 
-            def made(target: Any, *arguments: Any, like: Any = node) -> Any:
+            def made(target: Any, *arguments: Any, like: Any = node, **named: Any) -> Any:
                 values = [value_of(argument) for argument in arguments]
-                new = graph.call_function(target, arguments)
-                new.meta.update({key: kept for key, kept in like.meta.items() if key != "val"})
-                new.meta["val"] = _VALUES[target](*values)
+                new = graph.call_function(target, arguments, named)
+                new.meta.update(like.meta)
+                if target in _VALUES:
+                    new.meta["val"] = _VALUES[target](*values)
+                elif target in _OF_TENSORS:
+                    new.meta["val"] = one.new_empty((), dtype=torch.float64)
                 return new
 
             new = rule(made, *node.args)
@@ -41,6 +46,8 @@ def lower_size_arithmetic(graph: Any) -> None:
         _take_numbers_for_tensors(graph, node)
 
 
+_OF_TENSORS = (aten.scalar_tensor.default, aten.pow.Tensor_Scalar)
+"""Those that compute what torch-mlir has no operation on numbers for."""
 _WITH_NUMBERS = (
     aten.mul.Tensor,
     aten.div.Tensor,
@@ -114,6 +121,9 @@ def _power(made: _Made, x: Any, y: Any) -> Any:
         return reduce(lambda one, other: made(times, one, other), [x] * y)
     if isinstance(x, torch.fx.Node) and x.target == aten.Float.Scalar:
         x = x.args[0]
+    if is_float(x) and isinstance(y, int | float):  # which torch-mlir has of tensors only
+        tensor = made(aten.scalar_tensor.default, x, dtype=torch.float64)
+        return made(aten.Float.Tensor, made(aten.pow.Tensor_Scalar, tensor, y))
     if is_float(x) or y not in (0.5, -0.5):
         return None
     root = made(aten.sqrt.int, x)
@@ -167,4 +177,4 @@ _VALUES: dict[Any, Callable[..., Any]] = {
     _MAX: torch.sym_max,
     _MIN: torch.sym_min,
 }
-"""What an operation is of symbols."""
+"""What an operation is of symbols; another has the value of what it is made for."""

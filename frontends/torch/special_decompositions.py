@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -55,6 +56,7 @@ _QUANTILES: tuple[tuple[Sequence[float], Sequence[float]], ...] = (
 """Wichura's rational functions (AS 241): of the middle, of the tails, and of what is far out."""
 
 
+@cache
 def _coefficients(order: int, is_large: bool) -> list[float]:
     """Of exp(-x) I(x) / x**order up to 8, along x; from there on of exp(-x) I(x), along 1/x, times the root of x.
 
@@ -68,9 +70,6 @@ def _coefficients(order: int, is_large: bool) -> list[float]:
         return mean * x ** (order + 0.5) if is_large else mean
 
     return np.polynomial.chebyshev.chebinterpolate(smooth, 30).tolist()
-
-
-_BESSEL = [(_coefficients(order, False), _coefficients(order, True)) for order in (0, 1)]
 
 
 def _chebyshev(t: _Tensor, coefficients: list[float]) -> _Tensor:
@@ -91,8 +90,8 @@ def _bessel(overload: Any, order: int, is_scaled: bool) -> None:
         size = x.abs()
         small, large = size.clamp(max=8), size.clamp(min=8)
         low, high = (
-            _chebyshev(t, numbers)
-            for t, numbers in zip((small / 4 - 1, 16 / large - 1), _BESSEL[order], strict=True)
+            _chebyshev(t, _coefficients(order, is_large))
+            for is_large, t in ((False, small / 4 - 1), (True, 16 / large - 1))
         )
         low = low * small if order else low
         if not is_scaled:

@@ -62,6 +62,19 @@ def test_sizes_that_vary_are_found_dynamic(compilations: list[Any]) -> None:
     assert len(compilations) == 2
 
 
+@pytest.mark.parametrize("device", ["cpu:0", "opencl:0"])
+def test_attention_whose_head_size_varies(compilations: list[Any], device: str) -> None:
+    """Its scale is the root of a root of a size."""
+    torch._dynamo.reset()
+    attention = nn.functional.scaled_dot_product_attention
+    options = {"fallback": "error", "cache": False, "default": device}
+    run = torch.compile(attention, backend="devscope", dynamic=True, options=options)
+    for size in (8, 20):
+        q, k, v = (tensor(2, 3, 5, size, seed=seed) for seed in range(3))
+        torch.testing.assert_close(run(q, k, v), attention(q, k, v), rtol=1e-5, atol=1e-6)
+    assert len(compilations) == 1
+
+
 def test_parameters_are_constants_until_they_change(compilations: list[Any]) -> None:
     eager, x = model(), tensor(4, 8)
     run = compiled(eager)
