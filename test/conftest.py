@@ -8,7 +8,6 @@ Random programs, for tests of analyses and passes, have branches, loops, blocks,
 
 from __future__ import annotations
 
-import gc
 import os
 import random
 import re
@@ -57,11 +56,6 @@ def pytest_configure(config: pytest.Config) -> None:
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """The longest test comes first, so that no process of pytest-xdist is left alone with it at the end."""
     items.sort(key=lambda item: item.path.name != "test_valgrind.py")
-
-
-def pytest_collection_finish() -> None:
-    """What was collected stays: the garbage collector need not look through it in each test."""
-    gc.freeze()
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
