@@ -9,6 +9,7 @@ from typing import Any
 import torch
 from torch.fx.experimental.symbolic_shapes import statically_known_true
 
+from devscope.frontends.torch.own_decompositions import float_dtype
 from devscope.frontends.torch.tables import Table
 
 aten: Any = torch.ops.aten
@@ -301,7 +302,7 @@ def _complement(x: _Tensor, is_scaled: bool) -> _Tensor:
         fraction = far + term / 2 / fraction
     low, high = 1 - torch.erf(near), 1 / (math.sqrt(math.pi) * fraction)
     low, high = (torch.exp(near * near) * low, high) if is_scaled else (low, torch.exp(-far * far) * high)
-    return torch.where(wide < 2, low, high).to(x.dtype if x.dtype.is_floating_point else torch.get_default_dtype())
+    return torch.where(wide < 2, low, high).to(float_dtype(x))
 
 
 @TABLE.of(aten.special_erfcx.default)

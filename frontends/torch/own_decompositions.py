@@ -10,6 +10,7 @@ from typing import Any
 import torch
 
 from devscope.frontends.torch import matrix_operations
+from devscope.frontends.torch.placing_decompositions import place_of
 from devscope.frontends.torch.tables import MASKS, Table
 
 aten: Any = torch.ops.aten
@@ -62,9 +63,7 @@ def _at_places(x: _Tensor, given: list[tuple[int, _Tensor]]) -> Any:
     if last - first >= len(given):
         x = x.movedim([dim for dim, _ in given], list(range(len(given))))
         first, last = 0, len(given) - 1
-    place: Any = 0
-    for dim, (_, index) in enumerate(given, first):
-        place = place * x.shape[dim] + torch.where(index < 0, index + x.shape[dim], index)
+    place = place_of(x, first, [index for _, index in given])
     return torch.ops.aten.index.Tensor(x.flatten(first, last), [None] * first + [place])
 
 
@@ -341,7 +340,7 @@ def _lgamma(x: _Tensor) -> Any:
     found = torch.where(torch.isinf(y), math.inf, found - torch.log(product))
     sine = torch.sin(math.pi * (wide - torch.floor(wide)))
     found = torch.where(wide < 0.5, math.log(math.pi) - torch.log(sine) - found, found)
-    return torch.where(torch.isinf(wide), math.inf, found).to(_float_dtype(x))
+    return torch.where(torch.isinf(wide), math.inf, found).to(float_dtype(x))
 
 
 @TABLE.of(aten.digamma.default)
@@ -358,10 +357,11 @@ def _digamma(x: _Tensor) -> Any:
     reflected = found - math.pi / torch.tan(math.pi * (wide - torch.floor(wide)))
     found = torch.where(wide < 0.5, reflected, found)
     found = torch.where((wide < 0) & (wide == torch.floor(wide)), math.nan, found)
-    return torch.where(wide == 0, -1 / wide, found).to(_float_dtype(x))
+    return torch.where(wide == 0, -1 / wide, found).to(float_dtype(x))
 
 
-def _float_dtype(x: _Tensor) -> torch.dtype:
+def float_dtype(x: _Tensor) -> torch.dtype:
+    """The type of what PyTorch computes in floats of ``x``."""
     return x.dtype if x.dtype.is_floating_point else torch.get_default_dtype()
 
 
@@ -376,7 +376,7 @@ def _erfinv(x: _Tensor) -> Any:
     for _ in range(3):
         found = found - (torch.erf(found) - y) * torch.exp(found * found) * (math.sqrt(math.pi) / 2)
     at_ends = torch.where(y.abs() == 1, y * math.inf, math.nan)
-    return torch.where(y.abs() < 1, found, at_ends).to(_float_dtype(x))
+    return torch.where(y.abs() < 1, found, at_ends).to(float_dtype(x))
 
 
 @TABLE.of(aten.hypot.default)

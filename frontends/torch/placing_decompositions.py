@@ -110,13 +110,19 @@ def _put_at_truths(x: _Tensor, dim: int, mask: _Tensor, source: _Tensor, accumul
     return torch.where(mask.reshape([*mask.shape, *[1] * behind]), x + rows if accumulate else rows, x)
 
 
+def place_of(x: _Tensor, first: int, indices: list[_Tensor]) -> _Tensor:
+    """The place of what ``indices`` of dimensions from ``first`` on name, among all that these dimensions have."""
+    place = torch.zeros((), dtype=torch.int64)
+    for dim, index in enumerate(indices, first):
+        place = place * x.shape[dim] + torch.where(index < 0, index + x.shape[dim], index)
+    return place
+
+
 def _put_at_some(x: _Tensor, given: list[int], indices: list[_Tensor], source: _Tensor, accumulate: bool) -> Any:
     """At places of dimensions side by side, as many as are known at run time: they may be none."""
     if x.dtype is torch.bool:
         return _put_at_some(x.to(torch.int32), given, indices, source, accumulate).to(torch.bool)
-    first, last, place = given[0], given[-1], torch.zeros((), dtype=torch.int64)
-    for dim, index in zip(given, indices, strict=True):
-        place = place * x.shape[dim] + torch.where(index < 0, index + x.shape[dim], index)
+    first, last, place = given[0], given[-1], place_of(x, given[0], indices)
     flat = x.flatten(first, last)
     rows = source.to(x.dtype).expand([*x.shape[:first], *place.shape, *x.shape[last + 1 :]])
     before, behind = math.prod(x.shape[:first]), math.prod(x.shape[last + 1 :])

@@ -14,6 +14,7 @@ import numpy as np
 import torch
 
 from devscope.frontends.torch import matrix_operations
+from devscope.frontends.torch.own_decompositions import float_dtype
 from devscope.frontends.torch.tables import Table
 
 aten: Any = torch.ops.aten
@@ -85,7 +86,7 @@ def _chebyshev(t: _Tensor, coefficients: list[float]) -> _Tensor:
 def _bessel(overload: Any, order: int, is_scaled: bool) -> None:
     @TABLE.of(overload)
     def compute(x: _Tensor) -> _Tensor:
-        to = x.dtype if x.dtype.is_floating_point else torch.get_default_dtype()
+        to = float_dtype(x)
         x = x.to(torch.promote_types(to, torch.float32))
         size = x.abs()
         small, large = size.clamp(max=8), size.clamp(min=8)
@@ -151,8 +152,7 @@ def _zeta(s: Any, q: Any) -> _Tensor:
 
 @TABLE.of(aten.polygamma.default)
 def _polygamma(order: int, x: _Tensor) -> Any:
-    if not x.dtype.is_floating_point:
-        x = x.to(torch.get_default_dtype())
+    x = x.to(float_dtype(x))
     if order == 0:
         return torch.digamma(x)
     if order == 1:
