@@ -5,6 +5,7 @@ memory. It loads scalar inputs from rank-0 memrefs, copies inputs that the plan 
 brings results back the same way. State that the plan has on a device stays there.
 """
 
+import re
 from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
@@ -178,8 +179,13 @@ def _described(type_: Attribute, name: str) -> TensorSpec:
         if isinstance(element, IntegerType | IndexType | AnyFloat | ComplexType):
             sizes = [None if size == DYNAMIC_INDEX else size for size in type_.get_shape()]
             return TensorSpec(str(element), sizes, False, name)
+        if (stored := _UNSIGNED.match(str(element))) is not None:
+            sizes = [None if size == DYNAMIC_INDEX else size for size in type_.get_shape()]
+            return TensorSpec(f"ui{stored[1]}", sizes, False, name)
     return TensorSpec(str(type_), [], True, name)
 
+
+_UNSIGNED = re.compile(r"!quant\.uniform<u(\d+)\b")
 
 ENTRY_PREFIX = "devscope_entry_"
 

@@ -14,7 +14,8 @@ from devscope.lowering.mlir_util import RunPasses
 from devscope.lowering.pipelines import pipeline
 from devscope.lowering.stablehlo.element_types import saturate
 from devscope.lowering.stablehlo.located_scopes import scopes_by_location
-from devscope.lowering.stablehlo.shapes import demand_sizes, drop_bounds
+from devscope.lowering.stablehlo.quantised import widen_storage
+from devscope.lowering.stablehlo.shapes import agree_on_extents, demand_sizes, drop_bounds
 from devscope.lowering.stablehlo.small_types import store_in_bytes
 from devscope.lowering.stablehlo.wide_results import keep_digits, round_steps
 
@@ -58,9 +59,9 @@ _EXPANSIONS: Mapping[str, str] = {
     "stablehlo.reverse": "shapes.expand_reverse",
     "stablehlo.convolution": "convolutions.expand_convolution",
     "stablehlo.dynamic_conv": "convolutions.expand_convolution",
-    "stablehlo.slice": "shapes.fold_empty",
-    "stablehlo.pad": "shapes.fold_empty",
-    "stablehlo.dynamic_slice": "shapes.fold_empty",
+    "stablehlo.slice": "shapes.expand_slice",
+    "stablehlo.pad": "shapes.expand_pad",
+    "stablehlo.dynamic_slice": "shapes.fold_whole_slice",
     "stablehlo.concatenate": "shapes.concatenate_by_copies",
     "stablehlo.reduce": "shapes.fold_empty_reduce",
     "stablehlo.add": "element_types.expand_add",
@@ -110,11 +111,13 @@ def convert(module: Any, run_passes: RunPasses) -> None:
 
 def _prepare(module: Any, run_passes: RunPasses) -> None:
     drop_bounds(module)
+    agree_on_extents(module)
     for op in mlir_util.named(module.operation, "stablehlo.convert"):
         saturate(op)
     keep_digits(module)
     round_steps(module)
     if any("!quant." in str(type_) for type_, _ in mlir_util.types(mlir_util.walk(module.operation)[1:])):
+        widen_storage(module)
         run_passes(module.operation, "builtin.module(func.func(stablehlo-legalize-quant-to-math))")
     names = {op.name for op in mlir_util.walk(module.operation)}
     if "stablehlo.composite" in names:

@@ -17,6 +17,7 @@ from devscope.lowering.stablehlo.templates import (
     extents_of,
     integers,
     listed,
+    retype_result,
     shape,
     tensor,
 )
@@ -51,6 +52,81 @@ def _without_bounds(type_: Any) -> Any:
     if not isinstance(type_, ir.RankedTensorType) or not str(type_.encoding).startswith(BOUNDS):
         return type_
     return ir.Type.parse(tensor(shape(type_), element(type_)))
+
+
+_ELEMENTWISE = frozenset(
+    f"stablehlo.{name}"
+    for name in [
+        "abs",
+        "add",
+        "and",
+        "atan2",
+        "cbrt",
+        "ceil",
+        "clamp",
+        "compare",
+        "complex",
+        "convert",
+        "cosine",
+        "count_leading_zeros",
+        "divide",
+        "exponential",
+        "exponential_minus_one",
+        "floor",
+        "imag",
+        "is_finite",
+        "log",
+        "log_plus_one",
+        "logistic",
+        "maximum",
+        "minimum",
+        "multiply",
+        "negate",
+        "not",
+        "or",
+        "popcnt",
+        "power",
+        "real",
+        "reduce_precision",
+        "remainder",
+        "round_nearest_afz",
+        "round_nearest_even",
+        "rsqrt",
+        "select",
+        "shift_left",
+        "shift_right_arithmetic",
+        "shift_right_logical",
+        "sign",
+        "sine",
+        "sqrt",
+        "subtract",
+        "tan",
+        "tanh",
+        "xor",
+    ]
+)
+
+
+def agree_on_extents(module: Any) -> None:
+    """Operands and results of what is elementwise know the extents that one of them knows; expansions are of one type."""
+    for op in mlir_util.walk(module.operation):
+        if op.name not in _ELEMENTWISE:
+            continue
+        rank = ir.RankedTensorType(op.results[0].type).rank
+        alike = [
+            value.type for value in (*op.operands, *op.results) if ir.RankedTensorType(value.type).rank == rank
+        ]
+        extents = [max(column) for column in zip(*map(shape, alike), strict=True)]
+        build = Builder(op)
+        for number, value in enumerate(op.operands):
+            if len(shape(value.type)) == rank and shape(value.type) != extents:
+                op.operands[number] = build.value("tensor.cast", [value], _of_extents(extents, value.type))
+        if shape(op.results[0].type) != extents:
+            retype_result(op.results[0], _of_extents(extents, op.results[0].type), "tensor.cast")
+
+
+def _of_extents(extents: list[int], type_: Any) -> Any:
+    return ir.Type.parse(tensor(extents, element(type_)), type_.context)
 
 
 def expand_set_size(op: Any) -> None:
@@ -89,6 +165,23 @@ def fold_empty(op: Any) -> bool:
     if is_empty:
         mlir_util.replace_op(op, [Builder(op).value("tensor.empty", [], type_)])
     return is_empty
+
+
+def expand_slice(op: Any) -> None:
+    """Its extents are those that it says, also where its type does not; upstream looks at the type."""
+    starts, ends, steps = (integers(op, name) for name in ("start_indices", "limit_indices", "strides"))
+    extents = [len(range(*bounds)) for bounds in zip(starts, ends, steps, strict=True)]
+    if shape(op.results[0].type) != extents:
+        retype_result(op.results[0], _of_extents(extents, op.results[0].type), "tensor.cast")
+    fold_empty(op)
+
+
+def fold_whole_slice(op: Any) -> None:
+    """What is cut out begins inside: a whole tensor at 0. Upstream's pattern ends where there is no dimension."""
+    if op.results[0].type == op.operands[0].type and op.results[0].type.has_static_shape:
+        mlir_util.replace_op(op, [op.operands[0]])
+    else:
+        fold_empty(op)
 
 
 def fold_empty_reduce(op: Any) -> None:
@@ -291,6 +384,23 @@ def expand_dynamic_pad(op: Any) -> None:
         inside.append(f"%in{axis}" if axis else "%z0")
         at.append(f"%q{axis}")
     made.build([f"%padded{axis}" for axis in range(len(at))], body, at, inside[-1] if inside else "")
+
+
+def expand_pad(op: Any) -> None:
+    """Of dynamic extents upstream pads at the edges alone, and by no less than nothing."""
+    amounts = [integers(op, name) for name in ("edge_padding_low", "edge_padding_high", "interior_padding")]
+    types = [value.type for value in (*op.operands, *op.results)]
+    if fold_empty(op) or all(type_.has_static_shape for type_ in types):
+        return
+    if not any(amounts[2]) and min(amounts[0] + amounts[1]) >= 0:
+        return
+    kind = f"tensor<{len(amounts[0])}xi64>"
+    lines = [f"%c{n} = stablehlo.constant dense<{numbers}> : {kind}" for n, numbers in enumerate(amounts)]
+    lines.append(
+        f"%r = stablehlo.dynamic_pad %0, %1, %c0, %c1, %c2 : "
+        f"({types[0]}, {types[1]}, {commas([kind] * 3)}) -> {types[2]}"
+    )
+    expand(op, "\n".join([*lines, f'"devscope.return"(%r) : ({types[2]}) -> ()']))
 
 
 def expand_dynamic_update_slice(op: Any) -> None:

@@ -11,7 +11,7 @@ from devscope.lowering.interop.bindings import ir
 from devscope.lowering.mlir_util import Builder
 from devscope.lowering.stablehlo.small_bitcasts import expand_small_bitcast
 from devscope.lowering.stablehlo.small_codes import FLOATS, INTEGERS, Conversion, storage
-from devscope.lowering.stablehlo.templates import BOUNDS, element, expand, shape, tensor
+from devscope.lowering.stablehlo.templates import BOUNDS, element, expand, retype_result, shape, tensor
 
 _MOVES = frozenset(
     f"stablehlo.{name}"
@@ -54,6 +54,7 @@ _MOVES = frozenset(
 )
 
 
+_BITS = frozenset(f"stablehlo.{name}" for name in ["count_leading_zeros", "popcnt", "shift_right_logical"])
 _PASSES = frozenset({"func.func", "func.return", "func.call"})
 
 
@@ -82,6 +83,9 @@ def store_in_bytes(module: Any) -> None:
         return
     for op in mlir_util.named(module.operation, "stablehlo.bitcast_convert"):
         expand_small_bitcast(op)
+    for op in mlir_util.walk(module.operation):
+        if op.name in _BITS and _small(op.results[0].type):
+            _compute_in_width(op)
     for op in mlir_util.walk(module.operation):
         if op.name.startswith("stablehlo.") and op.name not in _MOVES and op.name != "stablehlo.convert":
             compute_as(op, _wide_name)
@@ -134,13 +138,23 @@ def compute_as(op: Any, wide: Callable[[Any], str]) -> None:
 
 def convert_result(result: Any, name: str) -> None:
     """Make a result have elements of type ``name``; those who use it get it converted back."""
-    op, old = result.owner, result.type
-    result.set_type(_with_element(old, name))
-    with op.location:
-        back = ir.Operation.create(
-            "stablehlo.convert", results=[old], operands=[result], ip=ir.InsertionPoint.after(op)
-        )
-    result.replace_all_uses_except(back.results[0], back)
+    retype_result(result, _with_element(result.type, name), "stablehlo.convert")
+
+
+def _compute_in_width(op: Any) -> None:
+    """What depends on where an integer's bits end: what is above them is zero."""
+    type_, name = op.results[0].type, _small(op.results[0].type)
+    text, of, kind = Conversion(type_), storage(name), op.name.removeprefix("stablehlo.")
+    operands = [text.op("convert", f"%{n}", name, of) for n in range(len(op.operands))]
+    value = text.two("and", operands[0], text.number((1 << INTEGERS[name]) - 1, of), of)
+    if kind == "shift_right_logical":
+        value = text.two(kind, value, operands[1], of)
+    else:
+        value = text.add(f"stablehlo.{kind} {value} : {text.type_(of)}")
+    if kind == "count_leading_zeros":
+        value = text.two("subtract", value, text.number(8 - INTEGERS[name], of), of)
+    value = text.op("convert", value, of, name)
+    expand(op, "\n".join([*text.lines, f'"devscope.return"({value}) : ({type_}) -> ()']))
 
 
 def _convert(op: Any) -> None:

@@ -102,6 +102,19 @@ func.func @fewer_digits(%x: tensor<?x2xf32>) -> tensor<?x2xf32> {
   %0 = stablehlo.reduce_precision %x, format = e8m7 : tensor<?x2xf32>
   return %0 : tensor<?x2xf32>
 }
+func.func @unlike(%x: tensor<?x2xf32>, %y: tensor<3x?xf32>)
+    -> (tensor<?x?xi8>, tensor<?x?xf8E4M3FN>, tensor<?x?xf32>) {
+  %0 = stablehlo.convert %x : (tensor<?x2xf32>) -> tensor<?x?xi8>
+  %1 = stablehlo.convert %x : (tensor<?x2xf32>) -> tensor<?x?xf8E4M3FN>
+  %2 = stablehlo.add %x, %y : (tensor<?x2xf32>, tensor<3x?xf32>) -> tensor<?x?xf32>
+  return %0, %1, %2 : tensor<?x?xi8>, tensor<?x?xf8E4M3FN>, tensor<?x?xf32>
+}
+func.func @cut_and_padded(%x: tensor<?x2xi32>, %v: tensor<i32>) -> (tensor<?x?xi32>, tensor<?x?xi32>) {
+  %0 = stablehlo.slice %x [1:3, 2:2:2] : (tensor<?x2xi32>) -> tensor<?x?xi32>
+  %1 = stablehlo.pad %x, %v, low = [-1, 1], high = [2, -2], interior = [1, 3]
+    : (tensor<?x2xi32>, tensor<i32>) -> tensor<?x?xi32>
+  return %0, %1 : tensor<?x?xi32>, tensor<?x?xi32>
+}
 """
 
 # Each alone in a module: nothing else makes the compiler look again at what an expansion made.
@@ -276,6 +289,23 @@ def test_expansions_that_stand_alone() -> None:
     y, w = np.arange(15, dtype=np.float32).reshape(5, 3, 1), np.array([2, 3], np.float32).reshape(2, 1, 1)
     expected = np.stack([np.convolve([row[0], 0, row[1], 0, row[2]], [3, 2]) for row in y[..., 0]])
     np.testing.assert_allclose(devscope.compile(SPREAD, cache=False)(y, w)[..., 0], expected)
+
+
+def test_types_that_know_different_extents(program: Any) -> None:
+    x = np.array([[1.5, -300], [np.nan, 7], [0.3, 448]], np.float32)
+    whole, small, total = program.run("unlike", x, x)
+    np.testing.assert_array_equal(whole, np.array([[1, -128], [0, 7], [0, 127]], np.int8))
+    np.testing.assert_array_equal(small.astype(np.float32), x.astype(ml_dtypes.float8_e4m3fn).astype(np.float32))
+    np.testing.assert_array_equal(total, x + x)
+
+
+def test_slices_and_padding_that_a_program_says(program: Any) -> None:
+    x = np.arange(6, dtype=np.int32).reshape(3, 2)
+    nothing, padded = program.run("cut_and_padded", x, np.int32(9))
+    assert nothing.shape == (2, 0)
+    want = np.full((6, 4), 9)
+    want[1::2, 1][:2] = x[1:, 0]
+    np.testing.assert_array_equal(padded, want)
 
 
 def _padded(x: Any, padding: Any, dilations: Any, value: Any) -> Any:

@@ -69,6 +69,24 @@ func.func @few_bits() -> (tensor<3xf4E2M1FN>, tensor<2xf6E2M3FN>, tensor<2xf6E3M
   %2 = stablehlo.constant dense<-28.0> : tensor<2xf6E3M2FN>
   return %0, %1, %2 : tensor<3xf4E2M1FN>, tensor<2xf6E2M3FN>, tensor<2xf6E3M2FN>
 }
+func.func @ends_of_bits(%a: tensor<?xi4>, %b: tensor<?xi4>) -> (tensor<?xi4>, tensor<?xi4>, tensor<?xi4>) {
+  %0 = stablehlo.shift_right_logical %a, %b : tensor<?xi4>
+  %1 = stablehlo.popcnt %a : tensor<?xi4>
+  %2 = stablehlo.count_leading_zeros %a : tensor<?xi4>
+  return %0, %1, %2 : tensor<?xi4>, tensor<?xi4>, tensor<?xi4>
+}
+func.func @without_dimensions(%a: tensor<f8E5M2>) -> tensor<f8E5M2> {
+  %0 = stablehlo.dynamic_slice %a, sizes = [] : (tensor<f8E5M2>) -> tensor<f8E5M2>
+  return %0 : tensor<f8E5M2>
+}
+func.func @quantised(%x: tensor<3x!quant.uniform<u8:f32, 0.25:100>>, %y: tensor<3xf32>)
+    -> (tensor<3xf32>, tensor<3x!quant.uniform<u8:f32, 0.25:100>>, tensor<3xui8>) {
+  %0 = stablehlo.uniform_quantize %y : (tensor<3xf32>) -> tensor<3x!quant.uniform<u8:f32, 0.25:100>>
+  %1 = stablehlo.add %x, %0 : tensor<3x!quant.uniform<u8:f32, 0.25:100>>
+  %2 = stablehlo.uniform_dequantize %1 : (tensor<3x!quant.uniform<u8:f32, 0.25:100>>) -> tensor<3xf32>
+  %3 = stablehlo.bitcast_convert %0 : (tensor<3x!quant.uniform<u8:f32, 0.25:100>>) -> tensor<3xui8>
+  return %2, %x, %3 : tensor<3xf32>, tensor<3x!quant.uniform<u8:f32, 0.25:100>>, tensor<3xui8>
+}
 """
 
 
@@ -144,3 +162,24 @@ def test_constants_of_few_bits(program: Any) -> None:
     wanted = ([0.5, -6, 3], [7.5, -0.125], [-28, -28])
     for got, kind, numbers in zip(program.run("few_bits"), kinds, wanted, strict=True):
         assert np.asarray(got).view(kind).astype(float).tolist() == numbers
+
+
+def test_where_integers_of_few_bits_end(program: Any) -> None:
+    a = np.array([-5, -7, -1, 1, 0, 7], np.int8).astype(ml_dtypes.int4)
+    b = np.array([1, 2, 3, 0, 2, -1], np.int8).astype(ml_dtypes.int4)
+    shifted, ones, zeros = (each.astype(np.int8) for each in program.run("ends_of_bits", a, b))
+    np.testing.assert_array_equal(shifted, [5, 2, 1, 1, 0, 0])
+    np.testing.assert_array_equal(ones, [3, 2, 4, 1, 0, 3])
+    np.testing.assert_array_equal(zeros, [0, 0, 0, 3, 4, 1])
+
+
+def test_a_slice_without_dimensions(program: Any) -> None:
+    assert program.run("without_dimensions", np.array(3, ml_dtypes.float8_e5m2)) == 3
+
+
+def test_quantised_numbers_without_sign(program: Any) -> None:
+    x, y = np.array([0, 104, 200], np.uint8), np.array([-50, 20.1, 38.75], np.float32)
+    total, same, stored = program.run("quantised", x, y)
+    np.testing.assert_array_equal(total, np.array([-25, 21, 38.75], np.float32))
+    np.testing.assert_array_equal(same, x)
+    np.testing.assert_array_equal(stored, np.array([0, 180, 255], np.uint8))
