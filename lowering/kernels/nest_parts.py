@@ -56,7 +56,9 @@ class Parts:
                 product = value("muli", product, each.extent(build, loop))
             work = value("addi", work, product)
         rest = value("divui", work, build.constant(self._numbers["grain"]))
-        rest = value("maxui", value("minui", rest, build.constant(self._numbers["most_tasks"])), one)
+        # Each task may have memory of its own, so what is left of the most is rounded down, unlike the rest.
+        most = build.constant(self._numbers["most_tasks"])
+        rest = value("maxui", rest, one)
         cuts: list[tuple[int, Any, Any]] = []
         tasks = one
         for loop in self._loops:
@@ -64,8 +66,9 @@ class Parts:
             units = extent
             if loop in self._innermost:
                 units = value("ceildivui", extent, build.constant(self._columns))
-            times = value("maxui", value("minui", units, rest), one)
+            times = value("maxui", value("minui", units, value("minui", rest, most)), one)
             rest = value("ceildivui", rest, times)
+            most = value("divui", most, times)
             tasks = value("muli", tasks, times)
             cuts.append((loop, extent, times))
         tasks_loop = build.grouped("scf.parallel", [[zero], [tasks], [one], []], [], regions=1)
