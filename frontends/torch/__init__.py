@@ -6,7 +6,7 @@
 | `signature`, `weights` | names, nesting, state and weights of an exported program |
 | `graphs` | the graphs of ``torch.compile``, for `devscope.torch_backend` |
 | `data_classes` | those that PyTorch was not told of |
-| `traced_functions` | functions that ``torch.export`` cannot trace, by others |
+| `traced_functions`, `dynamic_functions` | functions that ``torch.export`` cannot trace, by others |
 | `decompositions` | what PyTorch's operations are decomposed into; `*_decompositions`: our part |
 | `packed_sequences`, `recurrences` | networks that go along sequences |
 | `branches`, `loops`, `lowering_loops` | ``torch.cond``, ``while_loop``, ``scan``, ``map`` |

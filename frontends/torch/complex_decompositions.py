@@ -139,8 +139,7 @@ def _sqrt(x: _Tensor) -> Any:
     a, b = _parts(x)
     large = torch.sqrt((torch.hypot(a, b) + a.abs()) / 2)
     small = torch.where(large == 0, 0, b.abs() / (2 * large))
-    sign = torch.where(b < 0, -1.0, 1.0).to(a.dtype)
-    return _whole(torch.where(a < 0, small, large), sign * torch.where(a < 0, large, small))
+    return _whole(torch.where(a < 0, small, large), torch.copysign(torch.where(a < 0, large, small), b))
 
 
 @_for_complex(aten.sin.default)
@@ -155,6 +154,94 @@ def _cos(x: _Tensor) -> Any:
     return _whole(a.cos() * b.cosh(), -a.sin() * b.sinh())
 
 
+@_for_complex(aten.sinh.default)
+def _sinh(x: _Tensor) -> Any:
+    a, b = _parts(x)
+    return _whole(a.sinh() * b.cos(), a.cosh() * b.sin())
+
+
+@_for_complex(aten.cosh.default)
+def _cosh(x: _Tensor) -> Any:
+    a, b = _parts(x)
+    return _whole(a.cosh() * b.cos(), a.sinh() * b.sin())
+
+
+def _turned(x: _Tensor, back: bool = False) -> Any:
+    """Times i, or -i."""
+    a, b = _parts(x)
+    return _whole(b, -a) if back else _whole(-b, a)
+
+
+def _by_turning(overload: Any, other: Callable[[_Tensor], _Tensor]) -> None:
+    """Functions of circles are those of hyperbolas a quarter turn away, and these of those."""
+
+    @_for_complex(overload)
+    def compute(x: _Tensor) -> Any:
+        return _turned(other(_turned(x)), back=True)
+
+
+_by_turning(aten.tan.default, torch.tanh)
+_by_turning(aten.atan.default, torch.atanh)
+_by_turning(aten.asinh.default, torch.asin)
+
+
+# Kahan: Branch cuts for complex elementary functions, 1987.
+
+
+@_for_complex(aten.asin.default)
+def _asin(x: _Tensor) -> Any:
+    (a, b), (c, d) = _parts(torch.sqrt(1 - x)), _parts(torch.sqrt(1 + x))
+    return _whole(torch.atan2(_real(x), a * c - b * d), torch.asinh(a * d - b * c))
+
+
+@_for_complex(aten.acos.default)
+def _acos(x: _Tensor) -> Any:
+    (a, b), (c, d) = _parts(torch.sqrt(1 - x)), _parts(torch.sqrt(1 + x))
+    return _whole(2 * torch.atan2(a, c), torch.asinh(c * b - d * a))
+
+
+@_for_complex(aten.acosh.default)
+def _acosh(x: _Tensor) -> Any:
+    (a, b), (c, d) = _parts(torch.sqrt(x - 1)), _parts(torch.sqrt(x + 1))
+    return _whole(torch.asinh(a * c + b * d), 2 * torch.atan2(b, c))
+
+
+@_for_complex(aten.atanh.default)
+def _atanh(x: _Tensor) -> Any:
+    a, b = _parts(x)
+    real = torch.log1p(4 * a / ((1 - a) * (1 - a) + b * b)) / 4
+    return _whole(real, torch.atan2(2 * b, (1 - a) * (1 + a) - b * b) / 2)
+
+
+@_for_complex(aten.log1p.default)
+def _log1p(x: _Tensor) -> Any:
+    a, b = _parts(x)
+    real = torch.where(_abs(x) < 0.5, torch.log1p(a * (2 + a) + b * b) / 2, torch.log(torch.hypot(1 + a, b)))
+    return _whole(real, torch.atan2(b, 1 + a))
+
+
+@_for_complex(aten.expm1.default)
+def _expm1(x: _Tensor) -> Any:
+    a, b = _parts(x)
+    half = torch.sin(b / 2)
+    return _whole(torch.expm1(a) * b.cos() - 2 * half * half, a.exp() * b.sin())
+
+
+def _in_base(overload: Any, base: float) -> None:
+    @_for_complex(overload)
+    def compute(x: _Tensor) -> Any:
+        return torch.log(x) / math.log(base)
+
+
+_in_base(aten.log2.default, 2)
+_in_base(aten.log10.default, 10)
+
+
+@_for_complex(aten.exp2.default)
+def _exp2(x: _Tensor) -> Any:
+    return torch.exp(x * math.log(2))
+
+
 @_for_complex(aten.pow.Tensor_Scalar)
 def _power(x: _Tensor, exponent: Any) -> Any:
     """By products where the exponent is a small whole number."""
@@ -163,7 +250,17 @@ def _power(x: _Tensor, exponent: Any) -> Any:
         for digit in bin(int(exponent))[3:]:
             found = found * found * x if digit == "1" else found * found
         return found
-    return torch.exp(torch.log(x) * exponent)
+    if exponent in (0.5, -0.5):
+        return torch.sqrt(x) if exponent == 0.5 else torch.rsqrt(x)
+    return _raised(x, torch.full((), exponent))
+
+
+def _raised(x: _Tensor, exponent: _Tensor) -> _Tensor:
+    """Of 0, whose logarithm is infinite, too."""
+    real, _ = _parts(exponent)
+    of_zero = torch.where(exponent == 0, 1.0, torch.where(real > 0, 0.0, math.inf))
+    found = torch.exp(torch.log(x) * exponent)
+    return torch.where(x == 0, torch.complex(of_zero, torch.where(real < 0, math.nan, 0.0)).to(found.dtype), found)
 
 
 def _linear(overload: Any) -> None:
@@ -248,7 +345,7 @@ def _tanh(x: _Tensor) -> Any:
 
 @_for_complex(aten.pow.Tensor_Tensor)
 def _power_of(x: _Tensor, y: _Tensor) -> Any:
-    return torch.exp(y * torch.log(x))
+    return _raised(x, y)
 
 
 @_for_complex(aten.var.correction)

@@ -91,3 +91,8 @@ def _in_slices(
         )
         found = part if found is None else found + part
     return found.unflatten(0, (x.shape[0], count)).transpose(1, 2)
+
+
+@TABLE.of(aten.conv_tbc.default)
+def _with_times_first(x: _Tensor, weight: _Tensor, bias: _Tensor, pad: int = 0) -> Any:
+    return F.conv1d(x.permute(1, 2, 0), weight.permute(2, 1, 0), bias, padding=pad).permute(2, 0, 1)

@@ -40,10 +40,21 @@ def fold_empty_tensors(graph: Any) -> None:
 
 
 def _made(graph: Any, node: Any, operation: Any, *value: Any) -> Any:
+    """A complex one of its parts: torch-mlir makes others of another type."""
+    meta = {key: kept for key, kept in node.meta.items() if key != "tensor_meta"}
+    wanted = meta["val"]
     with graph.inserting_before(node):
-        given = (list(node.meta["val"].shape), *value)
-        new = graph.call_function(operation, given, {"dtype": node.meta["val"].dtype})
-    new.meta.update({key: kept for key, kept in node.meta.items() if key != "tensor_meta"})
+
+        def made(*part: Any) -> Any:
+            new = graph.call_function(operation, (list(wanted.shape), *part), {"dtype": wanted.dtype.to_real()})
+            new.meta.update(meta, val=wanted.real if wanted.is_complex() else wanted)
+            return new
+
+        if not wanted.is_complex():
+            return made(*value)
+        parts = [made(part) for number in map(complex, value) for part in (number.real, number.imag)]
+        new = graph.call_function(aten.complex.default, tuple(parts or (made(), made())))
+    new.meta.update(meta)
     return new
 
 

@@ -21,12 +21,12 @@ _LARGEST = 64
 """Columns: each is some ten operations."""
 
 
-def _of_reals(*overloads: Any) -> Callable[[Decomposition], Decomposition]:
-    """Decorates the decomposition of ``overloads`` for real matrices, of which the first argument is one."""
+def _of_matrices(*overloads: Any) -> Callable[[Decomposition], Decomposition]:
+    """Decorates the decomposition of ``overloads`` whose first argument is of a type that routines have."""
 
     def register(function: Decomposition) -> Decomposition:
         def of_any(a: _Tensor, *others: Any, **options: Any) -> Any:
-            return function(a, *others, **options) if is_real(a) else NotImplemented
+            return function(a, *others, **options) if has_routines(a) else NotImplemented
 
         TABLE.of(*overloads)(of_any)
         return function
@@ -34,8 +34,12 @@ def _of_reals(*overloads: Any) -> Callable[[Decomposition], Decomposition]:
     return register
 
 
-def is_real(a: _Tensor) -> bool:
-    return a.dtype in (torch.float32, torch.float64)
+def has_routines(a: _Tensor) -> bool:
+    return a.dtype in (torch.float32, torch.float64, torch.complex64, torch.complex128)
+
+
+def _adjoint(a: _Tensor) -> _Tensor:
+    return a.mT.conj_physical() if a.is_complex() else a.mT
 
 
 def _is_small(a: _Tensor) -> bool:
@@ -59,7 +63,7 @@ def _solved(a: _Tensor, b: _Tensor) -> _Tensor:
     return both[..., size:]
 
 
-@_of_reals(aten.linalg_solve.default)
+@_of_matrices(aten.linalg_solve.default)
 def _solve(a: _Tensor, b: _Tensor, *, left: bool = True) -> Any:
     solved = _solved if _is_small(a) else _solved_by_routines
     is_vector = b.dim() == 1 or (b.dim() == a.dim() - 1 and b.shape == a.shape[:-1])
@@ -76,8 +80,7 @@ def _in_batches(a: _Tensor, b: _Tensor) -> tuple[_Tensor, _Tensor]:
 def _solved_by_routines(a: _Tensor, b: _Tensor) -> _Tensor:
     a, b = _in_batches(a, b)
     packed, _, order = routines.lu(a)
-    b = b.gather(-2, order.to(torch.int64)[..., None].expand(b.shape))
-    return routines.solve_upper(packed.triu(), routines.solve_lower(_unit(packed), b))
+    return routines.solve_upper(packed.triu(), routines.solve_lower(_unit(packed), _in_order(b, order)))
 
 
 def _unit(packed: _Tensor) -> _Tensor:
@@ -86,11 +89,11 @@ def _unit(packed: _Tensor) -> _Tensor:
     return packed.tril(-1) + torch.eye(rows, columns, dtype=packed.dtype)
 
 
-@_of_reals(aten.linalg_lu_solve.default)
+@_of_matrices(aten.linalg_lu_solve.default)
 def _lu_solve(packed: _Tensor, pivots: _Tensor, b: _Tensor, *, left: bool = True, adjoint: bool = False) -> Any:
     """``pivots``: the row, counted from 1, that each in turn was exchanged with."""
-    if not left or adjoint:
-        return NotImplemented
+    if not left:
+        return _adjoint(_lu_solve(packed, pivots, _adjoint(b), adjoint=not adjoint))
     packed, b = _in_batches(packed, b)
     size: Any = packed.shape[-1]
     rows = torch.arange(size)
@@ -100,32 +103,39 @@ def _lu_solve(packed: _Tensor, pivots: _Tensor, b: _Tensor, *, left: bool = True
         other = pivots[..., k : k + 1]
         one, moved = order[..., k : k + 1], order.gather(-1, other)
         order = torch.where(rows == k, moved, torch.where(rows == other, one, order))
-    b = b.gather(-2, order[..., None].expand(b.shape))
-    return _triangular(packed.triu(), _triangular(_unit(packed), b, upper=False), upper=True)
+    if adjoint:
+        lower = _triangular(_adjoint(packed.triu()), b, upper=False)
+        return _in_order(_triangular(_adjoint(_unit(packed)), lower, upper=True), order.argsort(-1))
+    return _triangular(packed.triu(), _triangular(_unit(packed), _in_order(b, order), upper=False), upper=True)
 
 
-@_of_reals(aten.linalg_solve_ex.default)
+def _in_order(b: _Tensor, order: _Tensor) -> _Tensor:
+    """The rows of matrices in another order."""
+    return b.gather(-2, order.to(torch.int64)[..., None].expand([*b.shape[:-2], -1, b.shape[-1]]))
+
+
+@_of_matrices(aten.linalg_solve_ex.default)
 def _solve_ex(a: _Tensor, b: _Tensor, *, left: bool = True, check_errors: bool = False) -> Any:
     return _solve(a, b, left=left), _no_errors(a)
 
 
-@_of_reals(aten.linalg_inv.default, aten.inverse.default)
+@_of_matrices(aten.linalg_inv.default, aten.inverse.default)
 def _inverse(a: _Tensor) -> Any:
     solved = _solved if _is_small(a) else _solved_by_routines
     return solved(a, torch.eye(a.shape[-1], dtype=a.dtype).expand(a.shape))
 
 
-@_of_reals(aten.linalg_inv_ex.default)
+@_of_matrices(aten.linalg_inv_ex.default)
 def _inverse_ex(a: _Tensor, *, check_errors: bool = False) -> Any:
     return _inverse(a), _no_errors(a)
 
 
-@_of_reals(aten.linalg_cholesky.default)
+@_of_matrices(aten.linalg_cholesky.default)
 def _cholesky(a: _Tensor, *, upper: bool = False) -> Any:
-    a = a.mT if upper else a  # only that half is looked at
+    a = _adjoint(a) if upper else a  # only that half is looked at
     if not _is_small(a):
         found = routines.cholesky(a)
-        return found.mT if upper else found
+        return _adjoint(found) if upper else found
     size: Any = a.shape[-1]
     numbers, found = torch.arange(size), torch.zeros_like(a)
     for k in range(size):
@@ -135,12 +145,12 @@ def _cholesky(a: _Tensor, *, upper: bool = False) -> Any:
     return found.mT if upper else found
 
 
-@_of_reals(aten.cholesky.default)
+@_of_matrices(aten.cholesky.default)
 def _cholesky_by_its_old_name(a: _Tensor, upper: bool = False) -> Any:
     return _cholesky(a, upper=upper)
 
 
-@_of_reals(aten.linalg_cholesky_ex.default)
+@_of_matrices(aten.linalg_cholesky_ex.default)
 def _cholesky_ex(a: _Tensor, *, upper: bool = False, check_errors: bool = False) -> Any:
     return _cholesky(a, upper=upper), _no_errors(a)
 
@@ -149,7 +159,7 @@ def _no_errors(a: _Tensor) -> _Tensor:
     return torch.zeros(a.shape[:-2], dtype=torch.int32)
 
 
-@_of_reals(aten.linalg_solve_triangular.default)
+@_of_matrices(aten.linalg_solve_triangular.default)
 def _triangular(a: _Tensor, b: _Tensor, *, upper: bool, left: bool = True, unitriangular: bool = False) -> Any:
     if not left:
         return _triangular(a.mT, b.mT, upper=not upper, unitriangular=unitriangular).mT
@@ -160,7 +170,7 @@ def _triangular(a: _Tensor, b: _Tensor, *, upper: bool, left: bool = True, unitr
     return routines.solve_upper(a, b) if upper else routines.solve_lower(a, b)
 
 
-@_of_reals(aten.triangular_solve.default)
+@_of_matrices(aten.triangular_solve.default)
 def _triangular_by_its_old_name(
     b: _Tensor, a: _Tensor, upper: bool = True, transpose: bool = False, unitriangular: bool = False
 ) -> Any:
@@ -168,13 +178,13 @@ def _triangular_by_its_old_name(
     return _triangular(factor, b, upper=upper != transpose, unitriangular=unitriangular), a.clone()
 
 
-@_of_reals(aten.cholesky_solve.default)
+@_of_matrices(aten.cholesky_solve.default)
 def _cholesky_solve(b: _Tensor, factor: _Tensor, upper: bool = False) -> Any:
-    factor = factor.mT if upper else factor
-    return _triangular(factor.mT, _triangular(factor, b, upper=False), upper=True)
+    factor = _adjoint(factor) if upper else factor
+    return _triangular(_adjoint(factor), _triangular(factor, b, upper=False), upper=True)
 
 
-@_of_reals(aten.cholesky_inverse.default)
+@_of_matrices(aten.cholesky_inverse.default)
 def _cholesky_inverse(factor: _Tensor, upper: bool = False) -> Any:
     unit = torch.eye(factor.shape[-1], dtype=factor.dtype).expand(factor.shape)
     return _cholesky_solve(unit, factor, upper)
@@ -183,29 +193,29 @@ def _cholesky_inverse(factor: _Tensor, upper: bool = False) -> Any:
 # Factors.
 
 
-@_of_reals(aten._linalg_eigh.default)
+@_of_matrices(aten._linalg_eigh.default)
 def _eigh(a: _Tensor, uplo: str = "L", compute_v: bool = True) -> Any:
-    vectors, values = routines.eigh(a if uplo.upper() == "L" else a.mT)
+    vectors, values = routines.eigh(a if uplo.upper() == "L" else _adjoint(a))
     return values, vectors if compute_v else a.new_empty([0])
 
 
-@_of_reals(aten.linalg_eig.default)
+@_of_matrices(aten.linalg_eig.default)
 def _eig(a: _Tensor) -> Any:
     return routines.eig(a)
 
 
-@_of_reals(aten.linalg_eigvals.default, aten._linalg_eigvals.default)
+@_of_matrices(aten.linalg_eigvals.default, aten._linalg_eigvals.default)
 def _eigvals(a: _Tensor) -> Any:
     return routines.eig(a)[0]
 
 
-@_of_reals(aten._linalg_svd.default)
+@_of_matrices(aten._linalg_svd.default)
 def _svd(a: _Tensor, full_matrices: bool = False, compute_uv: bool = True, *, driver: str | None = None) -> Any:
     left, values, right = (routines.full_svd if full_matrices and compute_uv else routines.svd)(a)
     return (left, values, right) if compute_uv else (a.new_empty([0]), values, a.new_empty([0]))
 
 
-@_of_reals(aten.linalg_qr.default)
+@_of_matrices(aten.linalg_qr.default)
 def _qr(a: _Tensor, mode: str = "reduced") -> Any:
     rows, columns = a.shape[-2:]
     packed, taus = routines.qr(a)
@@ -218,17 +228,17 @@ def _qr(a: _Tensor, mode: str = "reduced") -> Any:
     return _householder_product(packed[..., :count], taus), found
 
 
-@_of_reals(aten.geqrf.default)
+@_of_matrices(aten.geqrf.default)
 def _geqrf(a: _Tensor) -> Any:
     return routines.qr(a)
 
 
-@_of_reals(aten.linalg_householder_product.default)
+@_of_matrices(aten.linalg_householder_product.default)
 def _householder_product(a: _Tensor, taus: _Tensor) -> Any:
     return routines.reflections(a, taus)
 
 
-@_of_reals(aten.linalg_lu_factor_ex.default)
+@_of_matrices(aten.linalg_lu_factor_ex.default)
 def _lu_factor_ex(a: _Tensor, *, pivot: bool = True, check_errors: bool = False) -> Any:
     if not pivot:
         return NotImplemented
@@ -236,13 +246,13 @@ def _lu_factor_ex(a: _Tensor, *, pivot: bool = True, check_errors: bool = False)
     return packed, pivots + 1, _no_errors(a)
 
 
-@_of_reals(aten.linalg_lu_factor.default)
+@_of_matrices(aten.linalg_lu_factor.default)
 def _lu_factor(a: _Tensor, *, pivot: bool = True) -> Any:
     found = _lu_factor_ex(a, pivot=pivot)
     return found if found is NotImplemented else found[:2]
 
 
-@_of_reals(aten.linalg_lu.default)
+@_of_matrices(aten.linalg_lu.default)
 def _lu(a: _Tensor, *, pivot: bool = True) -> Any:
     if not pivot:
         return NotImplemented
@@ -261,16 +271,16 @@ def _parts_of_determinant(a: _Tensor) -> Any:
     return packed, pivots, packed.diagonal(dim1=-2, dim2=-1), (1 - 2 * (swaps % 2)).to(a.dtype)
 
 
-@_of_reals(aten._linalg_det.default)
+@_of_matrices(aten._linalg_det.default)
 def _determinant(a: _Tensor) -> Any:
     packed, pivots, diagonal, sign = _parts_of_determinant(a)
     return diagonal.prod(-1) * sign, packed, pivots + 1
 
 
-@_of_reals(aten._linalg_slogdet.default)
+@_of_matrices(aten._linalg_slogdet.default)
 def _logarithm_of_determinant(a: _Tensor) -> Any:
     packed, pivots, diagonal, sign = _parts_of_determinant(a)
-    return diagonal.sign().prod(-1) * sign, diagonal.abs().log().sum(-1), packed, pivots + 1
+    return diagonal.sgn().prod(-1) * sign, diagonal.abs().log().sum(-1), packed, pivots + 1
 
 
 def least_squares(a: _Tensor, b: _Tensor, rcond: float | None = None, *, driver: str | None = None) -> Any:
@@ -282,23 +292,23 @@ def least_squares(a: _Tensor, b: _Tensor, rcond: float | None = None, *, driver:
     least = torch.finfo(a.dtype).eps * max(rows, columns) if rcond is None else rcond
     counts = values > least * values[..., :1]
     inverse = torch.where(counts, 1 / torch.where(counts, values, 1.0), 0.0)
-    found = right.mT @ (inverse[..., None] * (left.mT @ b))
-    apart = a @ found - b
-    residuals = (apart * apart).sum(-2) if rows > columns else a.new_empty([0])
+    found = _adjoint(right) @ (inverse[..., None] * (_adjoint(left) @ b))
+    apart = (a @ found - b).abs()
+    residuals = (apart * apart).sum(-2) if rows > columns else values.new_empty([0])
     spectrum = values if driver in ("gelsd", "gelss") else a.new_empty([0])
     return found[..., 0] if is_vector else found, residuals, counts.sum(-1), spectrum
 
 
-@_of_reals(aten.linalg_slogdet.default, aten.slogdet.default)
+@_of_matrices(aten.linalg_slogdet.default, aten.slogdet.default)
 def _slogdet(a: _Tensor) -> Any:
     return _logarithm_of_determinant(a)[:2]
 
 
-@_of_reals(aten.linalg_pinv.atol_rtol_tensor)
+@_of_matrices(aten.linalg_pinv.atol_rtol_tensor)
 def _pinv(a: _Tensor, *, atol: Any = None, rtol: Any = None, hermitian: bool = False) -> Any:
     """PyTorch's, by singular values, also where the matrix is symmetric: then its lower half is."""
     if hermitian:
-        a = a.tril() + a.tril(-1).mT
+        a = a.tril() + _adjoint(a.tril(-1))
     left, values, right = routines.svd(a)
     eps = torch.finfo(a.dtype).eps * max(a.shape[-2:])
     relative: Any = eps if rtol is None and atol is None else 0.0 if rtol is None else rtol
@@ -308,10 +318,10 @@ def _pinv(a: _Tensor, *, atol: Any = None, rtol: Any = None, hermitian: bool = F
     least = (relative * values[..., :1]).clamp(min=0.0 if absolute is None else absolute)
     counts = values > least
     inverse = torch.where(counts, 1 / torch.where(counts, values, 1.0), 0.0)
-    return right.mT @ (inverse[..., None] * left.mT)
+    return _adjoint(right) @ (inverse[..., None] * _adjoint(left))
 
 
-_of_reals(aten.linalg_matrix_exp.default, aten.matrix_exp.default)(routines.exponential)
+_of_matrices(aten.linalg_matrix_exp.default, aten.matrix_exp.default)(routines.exponential)
 
 
 @TABLE.of(aten.bilinear.default)

@@ -27,7 +27,8 @@ def _shapes_of_svd(a: _Tensor, full: bool) -> tuple[_Tensor, ...]:
     *batch, m, n = a.shape
     k = min(m, n)
     u, v = (m, n) if full else (k, k)
-    return a.new_empty([*batch, m, u]), a.new_empty([*batch, k]), a.new_empty([*batch, v, n])
+    values = a.new_empty([*batch, k], dtype=a.dtype.to_real())
+    return a.new_empty([*batch, m, u]), values, a.new_empty([*batch, v, n])
 
 
 def _eager_lu(a: _Tensor) -> tuple[_Tensor, ...]:
@@ -57,7 +58,7 @@ def _eager_eigh(a: _Tensor) -> tuple[_Tensor, ...]:
 
 
 def _shapes_of_eigh(a: _Tensor) -> tuple[_Tensor, ...]:
-    return torch.empty_like(a), a.new_empty(a.shape[:-1])
+    return torch.empty_like(a), a.new_empty(a.shape[:-1], dtype=a.dtype.to_real())
 
 
 def _eager_eig(a: _Tensor) -> tuple[_Tensor, ...]:

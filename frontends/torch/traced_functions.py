@@ -16,7 +16,8 @@ from torch.distributions import Distribution
 from torch.nn.modules import batchnorm, rnn, transformer
 from torch.overrides import TorchFunctionMode
 
-from devscope.frontends.torch.matrix_decompositions import is_real, least_squares
+from devscope.frontends.torch import dynamic_functions
+from devscope.frontends.torch.matrix_decompositions import has_routines, least_squares
 from devscope.frontends.torch.packed_sequences import PACK, PAD, PADDED, RECURRENT, Packed
 from devscope.frontends.torch.tables import MASKS
 
@@ -219,7 +220,7 @@ _return_types: Any = torch.return_types
 
 def _lstsq(a: _Tensor, b: _Tensor, rcond: Any = None, *, driver: Any = None) -> Any:
     """Whether there are residuals depends on data."""
-    if not is_real(a):
+    if not has_routines(a):
         return torch.linalg.lstsq(a, b, rcond, driver=driver)
     return _return_types.linalg_lstsq(least_squares(a, b, rcond, driver=driver))
 
@@ -315,6 +316,7 @@ _functions: Any = vars(torch)["_C"]._VariableFunctions
 _TRACED[_functions._native_multi_head_attention] = _native_attention
 _TRACED[_functions._transformer_encoder_layer_fwd] = _encoder_layer
 _TRACED.update(PADDED)
+_TRACED.update(dynamic_functions.TRACED)
 
 
 def _set_data(x: _Tensor, value: _Tensor) -> None:

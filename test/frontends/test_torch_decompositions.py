@@ -344,6 +344,58 @@ def _complex(x: Any) -> Any:
     return tuple(torch.view_as_real(one) if one.is_complex() else one for one in found)
 
 
+def _complex_functions(x: Any) -> Any:
+    """On both sides of where they are cut, and at zeros."""
+    cuts = torch.complex(
+        torch.tensor([-1, -1, 0, -0.0, 1, 4, -4, 0.5, -0.5, 0.5]),
+        torch.tensor([-0.0, 0, -0.0, 0, -0.0, 1, -3, 0, -0.0, -0.0]),
+    )
+    z = torch.cat([torch.complex(x, x.flip(1)).flatten(), cuts])
+    found = (
+        *(z.sqrt(), z.log(), z.sinh(), z.cosh(), z.tan(), z.asin(), z.acos(), z.atan(), z.asinh(), z.acosh()),
+        *(
+            z.atanh(),
+            z.log2(),
+            z.log10(),
+            z.log1p(),
+            z.expm1(),
+            z.exp2(),
+            z**0.5,
+            z**-0.3,
+            torch.complex(x[:0], x[:0]),
+        ),
+    )
+    return tuple(map(torch.view_as_real, found))
+
+
+def _complex_matrices(a: Any, b: Any) -> Any:
+    a, b = torch.complex(a, a.mT).to(torch.complex128), torch.complex(b, -b).to(torch.complex128)
+    return torch.view_as_real(torch.linalg.det(a)), torch.view_as_real(torch.linalg.solve(a, b))
+
+
+def _factors_from_the_right(a: Any, b: Any) -> Any:
+    factors = torch.linalg.lu_factor(a)
+    return (
+        torch.linalg.lu_solve(*factors, b.mT.contiguous(), left=False),
+        torch.linalg.lu_solve(*factors, b, adjoint=True),
+    )
+
+
+def _gammas(x: Any, t: Any) -> Any:
+    """Incomplete ones, of which the ends are known."""
+    a = torch.cat([10 ** x.flatten(), torch.tensor([0, 0, 1, 1, torch.inf, torch.inf, -1, 1, torch.nan])])
+    y = torch.cat([10 ** x.flip(1).flatten(), torch.tensor([0, 1, 0, torch.inf, 1, torch.inf, 1, -1, 1])])
+    large, near = 100 * x.double().abs() + 30, 100 * x.double().abs() + 30 + 9 * x.flip(0)
+    return (
+        *(torch.special.gammainc(a, y), torch.special.gammaincc(a, y), torch.igamma(large, near)),
+        *(
+            torch.kaiser_window(7),
+            torch.kaiser_window(6, False, 5.0),
+            F.conv_tbc(t, t.permute(1, 2, 0), x[0, :4], 1),
+        ),
+    )
+
+
 def _put_at_some(x: Any, y: Any) -> Any:
     """Where a condition holds: for some rows, for all, for none."""
     found: list[Any] = []
@@ -426,6 +478,10 @@ def _of_data(x: Any) -> Any:
             (_random(2, 3, 5, 6), _random(2, 3, 5, 4, 6), _random(3, 1, 3, 3), _random(3, 1, 2, 3, 3)),
         ),
         (_complex, (_random(4, 6),)),
+        (_complex_functions, (_random(4, 6),)),
+        (_complex_matrices, (_random(2, 3, 3), _random(2, 3, 2))),
+        (_factors_from_the_right, (_random(2, 3, 3), _random(2, 3, 2))),
+        (_gammas, (_random(4, 6), _random(4, 3, 2))),
         (_of_data, (_random(4, 6),)),
         (_put_at_some, (_random(4, 6), _random(6))),
         (_of_one_or_none, (_random(4, 6), _random(6))),
@@ -462,6 +518,10 @@ def _of_data(x: Any) -> Any:
         "slopes",
         "filters per channel",
         "complex numbers",
+        "complex functions",
+        "complex matrices",
+        "factors from the right",
+        "incomplete gammas, windows",
         "data, and any order",
         "puts at some places, or none",
         "one element, or none",

@@ -75,3 +75,25 @@ def test_sizes_that_are_multiples_may_be_small_in_the_example() -> None:
         x = _random(batch, 2, rows, columns)
         for found, expected in zip(exe(x), halved(x), strict=True):
             np.testing.assert_allclose(found, expected.numpy(), rtol=1e-5)
+
+
+def _series(x: Any, y: Any) -> Any:
+    n, m = x.shape
+    return (
+        *(torch.linspace(0, 1, n), torch.linspace(-3, 5, m, dtype=torch.float64), torch.logspace(0, 1, n)),
+        *(torch.hann_window(n), torch.hann_window(n, periodic=False), torch.hamming_window(m, True, 0.5)),
+        *(torch.blackman_window(n), torch.bartlett_window(n, False), torch.kaiser_window(m, True, 6.0)),
+        *(torch.kron(x, y), torch.kron(x[0], y)),
+    )
+
+
+def test_series_windows_and_products_of_any_size() -> None:
+    """PyTorch's trace takes their sizes as constants."""
+    shapes = ({0: Dim("n"), 1: Dim("m")}, {0: Dim("k")})
+    with devscope.compile(
+        _series, (_random(4, 5), _random(3, 2)), dynamic_shapes=shapes, default="cpu:0", cache=False
+    ) as exe:
+        for n, m, k in ((4, 5, 3), (7, 2, 1), (1, 3, 2)):
+            given = _random(n, m), _random(k, 2)
+            for got, want in zip(exe(*given), _series(*given), strict=True):
+                np.testing.assert_allclose(got, want, rtol=2e-5, atol=1e-6)

@@ -143,3 +143,23 @@ class FractionalPooling(nn.Module):
 
     def forward(self, x: Any, y: Any, z: Any) -> Any:
         return *self.flat(x), self.deep(y), F.pdist(z), torch.combinations(z[0])
+
+
+@module(floats(2, 3, 3), floats(2, 3, 2))
+class ComplexMatrices(nn.Module):
+    def forward(self, a: Any, b: Any) -> Any:
+        a, b = torch.complex(a, a.mT), torch.complex(b, b.flip(-1))
+        hermitian = a @ a.mH + 2 * torch.eye(3)
+        (q, r), (values, vectors) = torch.linalg.qr(a), torch.linalg.eigh(hermitian)
+        left, sizes, right = torch.linalg.svd(b, full_matrices=False)
+        found = (
+            *(torch.linalg.slogdet(a), torch.linalg.inv(a), torch.linalg.cholesky(hermitian), q @ r, q.mH @ q),
+            *(
+                vectors * values[:, None] @ vectors.mH,
+                left * sizes[:, None] @ right,
+                torch.linalg.pinv(b),
+                torch.linalg.lstsq(a, b)[0],
+            ),
+            *(torch.linalg.matrix_exp(0.2 * a), torch.cholesky_solve(b, torch.linalg.cholesky(hermitian))),
+        )
+        return found, values, sizes
