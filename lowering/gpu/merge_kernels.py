@@ -179,6 +179,22 @@ def sink_fills(function: Any, chosen: Callable[[Any], bool] = mlir_util.is_on_de
             fill.move_before(min(later, key=lambda user: order[user]))
 
 
+def do_repeats_in_order(function: Any) -> None:
+    """Parallel loops that a result lacks become others: work-items would write the same elements at once."""
+    for op in mlir_util.children(function):
+        maps = _maps(op)
+        if not maps or "iterator_types" not in op.attributes:
+            continue
+        places = [place for map_ in maps[-_output_count(op) :] if (place := _place(map_)) is not None]
+        kinds = _kinds(op, maps)
+        ordered = [
+            kind if all(loop in place for place in places) else "reduction" for loop, kind in enumerate(kinds)
+        ]
+        if ordered != kinds:
+            made = [ir.Attribute.parse(f"#linalg.iterator_type<{kind}>", op.context) for kind in ordered]
+            op.attributes["iterator_types"] = ir.ArrayAttr.get(made, op.context)
+
+
 def join_loops(function: Any) -> None:
     """Make one loop of the ``scf.parallel`` in the body of ``function``, all over the same grid."""
     first, *others = [op for op in mlir_util.children(function) if op.name == "scf.parallel"] or [None]

@@ -21,7 +21,7 @@ from devscope.lowering.gpu.chunks import choose_chunks, lower_in_chunks
 from devscope.lowering.gpu.device_kernels import TASKS, DeviceKernels, call_library
 from devscope.lowering.gpu.launchers import Launchers
 from devscope.lowering.gpu.local_memory import allocate_at_begin, mark_local_memory
-from devscope.lowering.gpu.merge_kernels import Group, join_loops, merge_groups, sink_fills
+from devscope.lowering.gpu.merge_kernels import Group, do_repeats_in_order, join_loops, merge_groups, sink_fills
 from devscope.lowering.gpu.task_nests import call_row_passes, do_in_one_task, lower_in_tasks
 from devscope.lowering.gpu.user_kernels import (
     call_kernels,
@@ -101,9 +101,9 @@ def _call_tiles(module: Any, schedules: Schedules, taken: set[str], lanes: int) 
     launchers = Launchers(module, taken, lanes)
     call_contractions(module, schedules, launchers)
     call_rows(module, schedules, launchers)
+    widen_sums(module)  # before parts of sums are kept
     call_reductions(module, schedules, launchers)
     call_tile_transposes(module, schedules, launchers)
-    widen_sums(module)
     choose_chunks(module, schedules)
     return launchers
 
@@ -144,6 +144,7 @@ def _outline_kernels(
         if library is not None and lower_in_tasks(function, library):
             grid = GridSchedule(1)
         elif not lower_in_chunks(function, target.alignment):
+            do_repeats_in_order(function)
             run_passes(function, pipeline("gpu/to_parallel_loops"))
             join_loops(function)
         do_in_one_task(function)  # work without a parallel loop, such as a full reduction, scalar stores

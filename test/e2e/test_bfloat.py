@@ -8,6 +8,7 @@ import ml_dtypes
 import numpy as np
 import pytest
 from test_contractions import Case as Contraction
+from test_workgroup_tiles import gpu  # noqa: F401  (a fixture)
 
 import devscope
 from devscope.lowering.opencl import target
@@ -149,11 +150,14 @@ SHAPES_OF_SUMS = {
 }
 
 
-@pytest.mark.parametrize("default", ["cpu:0", "opencl:0"])
+@pytest.mark.parametrize("default", ["cpu:0", "opencl:0", "gpu"])
 @pytest.mark.parametrize(("element", "dtype"), [("bf16", BF16), ("f16", np.float16)])
-def test_sums_are_rounded_once(default: str, element: str, dtype: Any) -> None:
+def test_sums_are_rounded_once(default: str, element: str, dtype: Any, request: pytest.FixtureRequest) -> None:
     """Also where no kernel computes them: few results, results of several sums, small images."""
-    exe = devscope.compile(SUMS.replace("T", element), default=default)
+    if default == "gpu":
+        request.getfixturevalue("gpu")
+        default = "opencl:0"
+    exe = devscope.compile(SUMS.replace("T", element), default=default, cache=False)
     rng = np.random.default_rng(0)
     for name, (formula, shapes) in SHAPES_OF_SUMS.items():
         inputs = [rng.random(shape).astype(dtype) for shape in shapes]

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 
 import numpy as np
@@ -384,10 +385,13 @@ func.func @main(%a: tensor<?xf32>, %b: tensor<?xf32>, %c: tensor<?xf32>, %p: ten
 """
 
 
-@pytest.mark.parametrize("target", ["cpu:0", "opencl:0"])
-def test_a_result_that_lacks_a_loop_of_another_one(target: str) -> None:
+@pytest.mark.parametrize("target", ["cpu:0", "opencl:0", "cuda:0"])
+def test_a_result_that_lacks_a_loop_of_another_one(
+    target: str, cuda: Callable[[], AbstractContextManager[object]]
+) -> None:
     """Fusing outer products makes such: one of two vectors is made again for each element of a third."""
-    with devscope.compile(_TWO_PRODUCTS, default=target, cache=False) as program:
+    context = cuda() if target == "cuda:0" else nullcontext()
+    with context, devscope.compile(_TWO_PRODUCTS, default=target, cache=False) as program:
         for shape in [(4, 3, 2), (5, 9, 33), (1, 1, 1), (2, 40, 16), (3, 0, 4)]:
             a, b, c = (np.random.default_rng(n).standard_normal(n).astype(np.float32) for n in shape)
             first, second = program(a, b, c, np.zeros(shape[1:], np.float32), np.zeros(shape, np.float32))
