@@ -9,6 +9,7 @@ from devscope.lowering.codegen.device_emitter import Machine, shared_emitter
 from devscope.lowering.codegen.llvm_text import to_llvm_ir
 from devscope.lowering.complex_functions import lower_complex
 from devscope.lowering.divisions import guard_rounding
+from devscope.lowering.gpu.complex_parts import carry_parts
 from devscope.lowering.gpu.local_memory import keep_private_memory, local_sizes, parameters
 from devscope.lowering.interop.bindings import ir
 from devscope.lowering.interop.diagnostics import decode_location
@@ -75,6 +76,7 @@ def compile_kernels(
     """
     kernels: list[tuple[str, list[int]]] = []
     written: dict[str, list[int]] = {}
+    carry_parts(gpu_modules)
     ops = lower_complex(gpu_modules, run_passes)
     for kernel in [op for op in ops if op.name == "gpu.func"]:
         name = mlir_util.symbol_name(kernel)

@@ -5,6 +5,7 @@ from typing import Any
 from devscope.lowering import mlir_util
 from devscope.lowering.interop.bindings import ir
 from devscope.lowering.mlir_util import Builder
+from devscope.lowering.stablehlo import small_bitcasts
 from devscope.lowering.stablehlo.templates import commas, element, expand, shape, tensor
 
 
@@ -59,8 +60,17 @@ def expand_cube_root(op: Any) -> None:
 
 
 def expand_bitcast(op: Any) -> None:
-    """Between complex numbers of two widths: the parts of the narrow ones are halves of a part of a wide one."""
+    """Between complex numbers of two widths: the parts of the narrow ones are halves of a part of a wide one.
+
+    Of dynamic extents between numbers of two widths: upstream asks for sizes that this operation cannot say, and ends.
+    """
     old, new = op.operands[0].type, op.results[0].type
+    static = ir.RankedTensorType(old).has_static_shape and ir.RankedTensorType(new).has_static_shape
+    if not static and len(shape(old)) != len(shape(new)):
+        if _real(old) or _real(new):
+            raise ValueError("complex numbers of dynamic extents")
+        small_bitcasts.expand_bitcast(op)
+        return
     if old == new or not (_real(old) and _real(new)) or not ir.RankedTensorType(old).has_static_shape:
         return
     if len(shape(old)) < len(shape(new)):

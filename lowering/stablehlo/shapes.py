@@ -1,6 +1,7 @@
 """Shapes as values, and what has no elements."""
 
 import math
+from collections.abc import Sequence
 from typing import Any
 
 from devscope.lowering import mlir_util
@@ -108,21 +109,39 @@ _ELEMENTWISE = frozenset(
 
 
 def agree_on_extents(module: Any) -> None:
-    """Operands and results of what is elementwise know the extents that one of them knows; expansions are of one type."""
+    """Values that have one shape know the extents that one of them knows; expansions are of one type."""
     for op in mlir_util.walk(module.operation):
-        if op.name not in _ELEMENTWISE:
-            continue
+        for operands, results in _alike(op):
+            types = [op.operands[n].type for n in operands] + [op.results[n].type for n in results]
+            if all(type_.has_static_shape for type_ in types):
+                continue
+            extents = [max(column) for column in zip(*map(shape, types), strict=True)]
+            build = Builder(op)
+            for number in operands:
+                value = op.operands[number]
+                if shape(value.type) != extents:
+                    op.operands[number] = build.value("tensor.cast", [value], _of_extents(extents, value.type))
+            for result in [op.results[number] for number in results]:
+                if shape(result.type) != extents:
+                    retype_result(result, _of_extents(extents, result.type), "tensor.cast")
+
+
+def _alike(op: Any) -> list[tuple[Sequence[int], Sequence[int]]]:
+    """Groups of operands and results, by their numbers, that have the same shape."""
+    inputs, results = range(len(op.operands)), range(len(op.results))
+    many = len(results)
+    if op.name in _ELEMENTWISE:  # scalars say how tensors are clamped, and which are selected
         rank = ir.RankedTensorType(op.results[0].type).rank
-        alike = [
-            value.type for value in (*op.operands, *op.results) if ir.RankedTensorType(value.type).rank == rank
-        ]
-        extents = [max(column) for column in zip(*map(shape, alike), strict=True)]
-        build = Builder(op)
-        for number, value in enumerate(op.operands):
-            if len(shape(value.type)) == rank and shape(value.type) != extents:
-                op.operands[number] = build.value("tensor.cast", [value], _of_extents(extents, value.type))
-        if shape(op.results[0].type) != extents:
-            retype_result(op.results[0], _of_extents(extents, op.results[0].type), "tensor.cast")
+        return [([n for n in inputs if ir.RankedTensorType(op.operands[n].type).rank == rank], results)]
+    if op.name in ("stablehlo.sort", "stablehlo.map"):
+        return [(inputs, results)]
+    if op.name in ("stablehlo.reduce", "stablehlo.reduce_window"):
+        return [(inputs[:many], []), ([], results)]
+    if op.name == "stablehlo.scatter":
+        return [(inputs[:many], results), (inputs[many + 1 :], [])]
+    if op.name in ("stablehlo.select_and_scatter", "stablehlo.dynamic_update_slice", "stablehlo.reverse"):
+        return [(inputs[:1], results)]
+    return []
 
 
 def _of_extents(extents: list[int], type_: Any) -> Any:

@@ -1,4 +1,4 @@
-"""Bits of numbers of 2 and 4 bits as those of wider ones, and of wider ones as theirs: the lowest come first."""
+"""Bits of narrow numbers as those of wider ones, and of wider ones as theirs: the lowest come first."""
 
 from typing import Any
 
@@ -10,9 +10,14 @@ from devscope.lowering.stablehlo.templates import commas, element, expand, exten
 def expand_small_bitcast(op: Any) -> None:
     """Where widths are equal, or all of them are bytes, upstream's is right of what is stored."""
     old, new = op.operands[0].type, op.results[0].type
+    if _width(old) != _width(new) and min(_width(old), _width(new)) < 8:
+        expand_bitcast(op)
+
+
+def expand_bitcast(op: Any) -> None:
+    """Shifts and sums of integers of as many bits as the wider numbers have."""
+    old, new = op.operands[0].type, op.results[0].type
     wide, narrow = max(_width(old), _width(new)), min(_width(old), _width(new))
-    if wide == narrow or narrow >= 8:
-        return
     is_cut, parts = _width(old) == wide, shape(new if _width(old) == wide else old)
     rank, axis, of = len(parts), len(parts) - 1, f"ui{max(wide, 8)}"
     apart, whole, sizes = tensor(parts, of), tensor(parts[:-1], of), f"tensor<{len(parts)}xindex>"
@@ -63,7 +68,11 @@ def _to_bits(name: str, value: str, type_: Any, of: str) -> list[str]:
     """Integers ``of`` a type without sign from numbers, of which those of fewer bits are in bytes of their own."""
     bits = tensor(shape(type_), of)
     if _width(type_) >= 8:
-        return [f"{name} = stablehlo.bitcast_convert {value} : ({type_}) -> {bits}"]
+        given = tensor(shape(type_), f"ui{_width(type_)}")
+        return [
+            f"{name}_given = stablehlo.bitcast_convert {value} : ({type_}) -> {given}",
+            f"{name} = stablehlo.convert {name}_given : ({given}) -> {bits}",
+        ]
     byte = tensor(shape(type_), storage(str(element(type_))))
     return [
         f"{name}_byte = builtin.unrealized_conversion_cast {value} : {type_} to {byte}",
@@ -74,7 +83,11 @@ def _to_bits(name: str, value: str, type_: Any, of: str) -> list[str]:
 def _of_bits(name: str, value: str, type_: Any, of: str) -> list[str]:
     bits = tensor(shape(type_), of)
     if _width(type_) >= 8:
-        return [f"{name} = stablehlo.bitcast_convert {value} : ({bits}) -> {type_}"]
+        taken = tensor(shape(type_), f"ui{_width(type_)}")
+        return [
+            f"{name}_taken = stablehlo.convert {value} : ({bits}) -> {taken}",
+            f"{name} = stablehlo.bitcast_convert {name}_taken : ({taken}) -> {type_}",
+        ]
     byte = tensor(shape(type_), storage(str(element(type_))))
     return [
         f"{name}_byte = stablehlo.convert {value} : ({bits}) -> {byte}",

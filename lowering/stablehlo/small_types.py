@@ -189,34 +189,28 @@ def _convert(op: Any) -> None:
 
 def _retype(op: Any) -> None:
     """Say what an operation's small types are stored as."""
+    type_ = op.results[0].type if len(op.results) else None
+    if type_ is not None and (name := _small(type_)) and "value" in op.attributes:
+        op.attributes["value"] = _codes_of(op, type_) if name in INTEGERS else _bits_of(op, type_)
     for value in mlir_util.defined_values(op):
         if name := _small(value.type):
             value.set_type(_with_element(value.type, storage(name)))
-    for attribute in ("value", "function_type"):
-        if attribute not in op.attributes:
-            continue
-        text = str(op.attributes[attribute])
-        if attribute == "function_type":
-            old = mlir_util.function_type(op)
-            inputs, results = (
-                [_with_element(t, storage(_small(t))) if _small(t) else t for t in types]
-                for types in (old.inputs, old.results)
-            )
-            op.attributes[attribute] = ir.TypeAttr.get(ir.FunctionType.get(inputs, results, context=op.context))
-        elif isinstance(
-            op.attributes[attribute], ir.ElementsAttr if hasattr(ir, "ElementsAttr") else ir.Attribute
-        ):
-            type_ = getattr(op.attributes[attribute], "type", None)
-            name = _small(type_) if type_ is not None else ""
-            if name in INTEGERS:
-                op.attributes[attribute] = ir.Attribute.parse(
-                    text.replace(f"x{name}>", f"x{storage(name)}>").replace(
-                        f"tensor<{name}>", f"tensor<{storage(name)}>"
-                    ),
-                    op.context,
-                )
-            elif name:
-                op.attributes[attribute] = _bits_of(op, type_)
+    if "function_type" in op.attributes:
+        old = mlir_util.function_type(op)
+        inputs, results = (
+            [_with_element(t, storage(_small(t))) if _small(t) else t for t in types]
+            for types in (old.inputs, old.results)
+        )
+        new = ir.FunctionType.get(inputs, results, context=op.context)
+        op.attributes["function_type"] = ir.TypeAttr.get(new)
+
+
+def _codes_of(op: Any, type_: Any) -> Any:
+    """The elements of a constant of integers, in bytes."""
+    name, text = str(element(type_)), str(op.attributes["value"])
+    for before in ("x", "tensor<"):
+        text = text.replace(f"{before}{name}>", f"{before}{storage(name)}>")
+    return ir.Attribute.parse(text, op.context)
 
 
 def _bits_of(op: Any, type_: Any) -> Any:

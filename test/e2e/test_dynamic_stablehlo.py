@@ -109,6 +109,11 @@ func.func @unlike(%x: tensor<?x2xf32>, %y: tensor<3x?xf32>)
   %2 = stablehlo.add %x, %y : (tensor<?x2xf32>, tensor<3x?xf32>) -> tensor<?x?xf32>
   return %0, %1, %2 : tensor<?x?xi8>, tensor<?x?xf8E4M3FN>, tensor<?x?xf32>
 }
+func.func @bits(%x: tensor<?x?xi16>) -> (tensor<?xf32>, tensor<?x?x2xui8>) {
+  %0 = stablehlo.bitcast_convert %x : (tensor<?x?xi16>) -> tensor<?xf32>
+  %1 = stablehlo.bitcast_convert %x : (tensor<?x?xi16>) -> tensor<?x?x2xui8>
+  return %0, %1 : tensor<?xf32>, tensor<?x?x2xui8>
+}
 func.func @cut_and_padded(%x: tensor<?x2xi32>, %v: tensor<i32>) -> (tensor<?x?xi32>, tensor<?x?xi32>) {
   %0 = stablehlo.slice %x [1:3, 2:2:2] : (tensor<?x2xi32>) -> tensor<?x?xi32>
   %1 = stablehlo.pad %x, %v, low = [-1, 1], high = [2, -2], interior = [1, 3]
@@ -297,6 +302,13 @@ def test_types_that_know_different_extents(program: Any) -> None:
     np.testing.assert_array_equal(whole, np.array([[1, -128], [0, 7], [0, 127]], np.int8))
     np.testing.assert_array_equal(small.astype(np.float32), x.astype(ml_dtypes.float8_e4m3fn).astype(np.float32))
     np.testing.assert_array_equal(total, x + x)
+
+
+def test_bits_of_dynamic_extents(program: Any) -> None:
+    x = np.array([[0x1234, 0x4049], [-1, 0x3F80], [7, -0x7F80]], np.int16)
+    whole, parts = program.run("bits", x)
+    np.testing.assert_array_equal(whole.view(np.int32), x.view(np.int32)[:, 0])
+    np.testing.assert_array_equal(parts, x.view(np.uint8).reshape(3, 2, 2))
 
 
 def test_slices_and_padding_that_a_program_says(program: Any) -> None:

@@ -75,6 +75,16 @@ func.func @ends_of_bits(%a: tensor<?xi4>, %b: tensor<?xi4>) -> (tensor<?xi4>, te
   %2 = stablehlo.count_leading_zeros %a : tensor<?xi4>
   return %0, %1, %2 : tensor<?xi4>, tensor<?xi4>, tensor<?xi4>
 }
+func.func @folded(%a: tensor<4xcomplex<f32>>) -> tensor<5xcomplex<f32>> {
+  %two = stablehlo.constant dense<(2.0, 0.0)> : tensor<complex<f32>>
+  %0 = "stablehlo.reduce_window"(%a, %two) <{window_dimensions = array<i64: 2>,
+      padding = dense<1> : tensor<1x2xi64>}> ({
+  ^bb0(%x: tensor<complex<f32>>, %y: tensor<complex<f32>>):
+    %m = stablehlo.multiply %x, %y : tensor<complex<f32>>
+    stablehlo.return %m : tensor<complex<f32>>
+  }) : (tensor<4xcomplex<f32>>, tensor<complex<f32>>) -> tensor<5xcomplex<f32>>
+  return %0 : tensor<5xcomplex<f32>>
+}
 func.func @without_dimensions(%a: tensor<f8E5M2>) -> tensor<f8E5M2> {
   %0 = stablehlo.dynamic_slice %a, sizes = [] : (tensor<f8E5M2>) -> tensor<f8E5M2>
   return %0 : tensor<f8E5M2>
@@ -171,6 +181,12 @@ def test_where_integers_of_few_bits_end(program: Any) -> None:
     np.testing.assert_array_equal(shifted, [5, 2, 1, 1, 0, 0])
     np.testing.assert_array_equal(ones, [3, 2, 4, 1, 0, 3])
     np.testing.assert_array_equal(zeros, [0, 0, 0, 3, 4, 1])
+
+
+def test_products_of_windows_that_begin_with_a_number(program: Any) -> None:
+    a = complexes(4).astype(np.complex64)
+    beyond = np.array([1, *a, 1])
+    np.testing.assert_allclose(program.run("folded", a), 2 * beyond[:-1] * beyond[1:], rtol=1e-5)
 
 
 def test_a_slice_without_dimensions(program: Any) -> None:
