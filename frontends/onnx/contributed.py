@@ -14,14 +14,16 @@ import onnx
 
 from devscope.frontends.onnx import contributed_attention as _attention
 from devscope.frontends.onnx import contributed_quantised as _quantised
+from devscope.frontends.onnx import learned as _learned
+from devscope.frontends.onnx import trees as _trees
 from devscope.frontends.onnx.inference import inferred
-from devscope.frontends.onnx.rewriter import CONTRIBUTED, Graph, Unknown, Writer, contributes
+from devscope.frontends.onnx.rewriter import CONTRIBUTED, LEARNED, Graph, Unknown, Writer, contributes
 from devscope.frontends.onnx.types import Refused
 
 #: Each registers the operators that it writes out.
-MODULES = (_attention, _quantised)
+MODULES = (_attention, _learned, _quantised, _trees)
 
-DOMAIN = "com.microsoft"
+_OPERATORS = {"com.microsoft": CONTRIBUTED, "ai.onnx.ml": LEARNED}
 _NORMALISATIONS = {"LayerNormalization": 17, "SimplifiedLayerNormalization": 1 << 10}
 """What onnxruntime has in ONNX's domain before ONNX has it: since when that is."""
 
@@ -30,13 +32,13 @@ def written(node: Any, opset: int) -> bool:
     """Whether a node is one of these operators."""
     if node.domain in ("", "ai.onnx"):
         return opset < _NORMALISATIONS.get(node.op_type, 0)
-    return node.domain == DOMAIN and node.op_type in CONTRIBUTED
+    return node.op_type in _OPERATORS.get(node.domain, ())
 
 
 def written_out(graph: Graph, node: Any, opset: int) -> list[Any]:
     """Nodes of ONNX that stand for a node. Raises `Refused`; `Unknown`, if that may change."""
     writer = Writer(graph, node, opset)
-    CONTRIBUTED[node.op_type](writer)
+    _OPERATORS.get(node.domain, CONTRIBUTED)[node.op_type](writer)
     return writer.nodes
 
 

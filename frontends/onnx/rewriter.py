@@ -211,6 +211,8 @@ Rewrite = Callable[[Writer], None]
 REWRITES: dict[str, Rewrite] = {}
 CONTRIBUTED: dict[str, Rewrite] = {}
 """Operators of onnxruntime's own: see `contributed`."""
+LEARNED: dict[str, Rewrite] = {}
+"""Operators of the domain ``ai.onnx.ml``: see `learned`."""
 
 
 def rewrites(*kinds: str) -> Callable[[Rewrite], Rewrite]:
@@ -228,6 +230,16 @@ def contributes(*kinds: str) -> Callable[[Rewrite], Rewrite]:
 
     def register(rewrite: Rewrite) -> Rewrite:
         CONTRIBUTED.update(dict.fromkeys(kinds, rewrite))
+        return rewrite
+
+    return register
+
+
+def learned(*kinds: str) -> Callable[[Rewrite], Rewrite]:
+    """Registers what writes out nodes of these operators of the domain ``ai.onnx.ml``."""
+
+    def register(rewrite: Rewrite) -> Rewrite:
+        LEARNED.update(dict.fromkeys(kinds, rewrite))
         return rewrite
 
     return register
