@@ -72,7 +72,7 @@ fuzz: $(VENV)/.dev
 emulate: $(VENV)/.dev
 	DEVSCOPE_TEST_EMULATE=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist worksteal test/cuda test/e2e
 
-# All of pytest: also tests that take long, and all programs in all ways, which make test runs a quarter of each in
+# All of pytest: also tests that take long, all programs in all ways, and all of what make test draws samples of
 whole: $(VENV)/.dev
 	DEVSCOPE_TEST_WHOLE=1 PYTHONHASHSEED=0 OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist worksteal test
 

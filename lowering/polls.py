@@ -6,7 +6,6 @@ that as before. Loops that linalg becomes ask where they are outermost. Function
 call.
 """
 
-from collections.abc import Iterator
 from math import prod
 from typing import Any
 
@@ -45,7 +44,7 @@ def _poll_in_recursion(module: Any) -> None:
 
 class _Loops:
     def __init__(self, module: Any) -> None:
-        ops = list(_outside_of_tasks(module.operation))
+        ops = _outside_of_tasks(module.operation)
         self._loops = [op for op in ops if op.name in _LOOPS]
         self._constants = mlir_util.constants(module) if self._loops else {}
         self._polled = {op.block for op in ops if _is_question(op)} if self._loops else set[Any]()
@@ -133,12 +132,16 @@ class _Loops:
             loop.operands[number] = value
 
 
-def _outside_of_tasks(root: Any) -> Iterator[Any]:
-    """All operations under ``root`` but those that become tasks, between which the runtime asks."""
-    yield root
-    if root.name != "scf.parallel" or list(root.results):
-        for op in mlir_util.children(root):
-            yield from _outside_of_tasks(op)
+def _outside_of_tasks(root: Any) -> list[Any]:
+    """All operations under ``root`` but those in loops that become tasks, between which the runtime asks."""
+    found: list[Any] = []
+
+    def visit(op: Any) -> Any:
+        found.append(op)
+        return ir.WalkResult.SKIP if op.name == "scf.parallel" and not len(op.results) else ir.WalkResult.ADVANCE
+
+    root.walk(visit, ir.WalkOrder.PRE_ORDER)
+    return found
 
 
 def _may_be_long(op: Any) -> bool:

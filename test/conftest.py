@@ -16,6 +16,7 @@ import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
+from zlib import crc32
 
 import pytest
 from hypothesis import settings
@@ -50,12 +51,29 @@ def pytest_configure(config: pytest.Config) -> None:
         "markers", "not_emulated: about what the emulator of CUDA has not, see docs/testing.md"
     )
     config.addinivalue_line("markers", "long: only make whole runs it")
+    config.addinivalue_line("markers", "sampled(n): all but one in n sets of parameters of each test are long")
     config.addinivalue_line("markers", f"fuzz: draws random programs or data from ${SEED_VARIABLE}")
 
 
+@pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """The longest test comes first, so that no process of pytest-xdist is left alone with it at the end."""
+    """What is not drawn of samples is long. The longest test comes first: no process is left alone with it."""
+    tests: dict[str, list[pytest.Item]] = {}
+    for item in items:
+        if item.get_closest_marker("sampled"):
+            tests.setdefault(item.nodeid.partition("[")[0], []).append(item)
+    for sets in tests.values():
+        sets.sort(key=lambda item: crc32(item.nodeid.encode()))  # no step through them: it could miss a target
+        for item in sets[-(-len(sets) // _sampled(sets[0])) :]:
+            item.add_marker(pytest.mark.long)
     items.sort(key=lambda item: item.path.name != "test_valgrind.py")
+
+
+def _sampled(item: pytest.Item) -> int:
+    """One set of parameters in how many is drawn."""
+    mark = item.get_closest_marker("sampled")
+    assert mark
+    return mark.args[0]
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:

@@ -21,10 +21,10 @@ _OF_VECTORS = frozenset({"vector.fma", "vector.reduction"})
 
 def store_as_integers(gpu_modules: Any, run_passes: RunPasses) -> None:
     """Replace bf16 in kernels. Raises LoweringError for atomic operations."""
-    ops = [op for op in mlir_util.walk(gpu_modules.operation) if _has_any(op)]
-    if not ops:
+    every = mlir_util.walk(gpu_modules.operation)
+    if all(_as_integer(type_) == type_ for type_, _ in mlir_util.types(every)):
         return
-    for op in ops:
+    for op in filter(_has_any, every):
         if op.name.startswith("memref.atomic") or op.name == "memref.generic_atomic_rmw":
             raise LoweringError(
                 "atomic operations on bf16 cannot be compiled for this target",

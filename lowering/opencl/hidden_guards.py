@@ -96,6 +96,6 @@ def _operands(value: Any, stop: str) -> list[Any]:
 
 def _ends(op: Any, number: int) -> list[Any]:
     """What is passed on as number ``number`` at the ends of the blocks of ``op``."""
-    ends = [list(block.operations)[-1].operation for block in mlir_util.blocks_of(op)]
+    ends = [block.operations[-1].operation for block in mlir_util.blocks_of(op)]
     passed = [list(end.operands)[end.name == "scf.condition" :] for end in ends]
     return [values[number] for values in passed if number < len(values)]

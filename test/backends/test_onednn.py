@@ -18,6 +18,8 @@ from devscope.backends.onednn.runtime import OnednnRuntime
 from devscope.errors import DevscopeError
 from devscope.runtime.child_process import python
 
+pytestmark = pytest.mark.sampled(2)
+
 try:
     OnednnRuntime().function("dnnl_version")
 except OSError:

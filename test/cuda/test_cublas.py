@@ -20,6 +20,8 @@ from devscope.backends.cublas.runtime import CublasRuntime
 from devscope.errors import DeviceNotFoundError, ExecutionError, LoweringError
 from devscope.runtime import plugins
 
+pytestmark = pytest.mark.sampled(2)
+
 
 @pytest.fixture(scope="module")
 def library(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ctypes.CDLL]:

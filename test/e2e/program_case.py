@@ -32,11 +32,11 @@ SIZES: tuple[Sizes, ...] = ({"n": 1, "m": 1}, {"n": 7, "m": 3}, {"n": 67, "m": 3
 TOLERANCES = {"f16": 4e-3, "f32": 1e-5, "f64": 1e-12}
 
 
-_SHARES = 4
+_SHARES = 8
 
 
 def share(names: Iterable[str], number: int) -> list[str]:
-    """A quarter of the programs: each way to run them that is tested with one has its own. All of them for
+    """An eighth of the programs: each way to run them that is tested with one has its own. All of them for
     ``make whole``.
     """
     return sorted(names) if "DEVSCOPE_TEST_WHOLE" in os.environ else sorted(names)[number::_SHARES]

@@ -18,7 +18,7 @@ from devscope.runtime.executable import Executable
 PROGRAM = Path(__file__).with_name("complex.mlir")
 KERNEL = Path(__file__).with_name("complex_kernel.mlir")
 SEED = int(os.environ["DEVSCOPE_TEST_SEED"])  # set in test/conftest.py
-pytestmark = pytest.mark.fuzz
+pytestmark = [pytest.mark.fuzz, pytest.mark.sampled(2)]
 
 UNARY = ["exp", "expm1", "log", "log1p", "sqrt", "rsqrt", "sin", "cos", "tan", "tanh"]
 UNARY += ["sign", "neg", "conj", "abs", "angle"]

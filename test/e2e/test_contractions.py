@@ -15,6 +15,8 @@ from scipy import special
 
 import devscope
 
+pytestmark = pytest.mark.sampled(2)
+
 Array = np.ndarray[Any, Any]
 
 DTYPES: dict[str, Any] = {

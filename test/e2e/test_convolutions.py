@@ -17,6 +17,8 @@ import pytest
 import devscope
 from devscope.runtime.executable import Executable
 
+pytestmark = pytest.mark.sampled(2)
+
 Array = np.ndarray[Any, np.dtype[Any]]
 _TYPES: dict[str, Any] = {
     **{"f16": np.float16, "bf16": ml_dtypes.bfloat16, "f32": np.float32, "f64": np.float64},

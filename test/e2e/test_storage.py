@@ -20,7 +20,7 @@ from devscope.pipeline import compile_source
 from devscope.runtime.executable import Executable
 
 PROGRAMS = {path.stem: path for path in (Path(__file__).parent / "programs").glob("*.mlir")}
-pytestmark = pytest.mark.fuzz
+pytestmark = [pytest.mark.fuzz, pytest.mark.sampled(2)]
 
 SEED = int(os.environ["DEVSCOPE_TEST_SEED"])  # set in test/conftest.py
 RANDOM = int(os.environ.get("DEVSCOPE_TEST_PROGRAMS") or 6)

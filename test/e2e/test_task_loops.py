@@ -12,6 +12,8 @@ import pytest
 
 import devscope
 
+pytestmark = pytest.mark.sampled(2)
+
 TYPES: dict[str, Any] = {
     "f16": np.float16,
     "bf16": ml_dtypes.bfloat16,

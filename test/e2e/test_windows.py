@@ -17,6 +17,8 @@ import pytest
 import devscope
 from devscope.runtime.executable import Executable
 
+pytestmark = pytest.mark.sampled(2)
+
 Array = np.ndarray[Any, np.dtype[Any]]
 _SPATIAL = "dhw"
 

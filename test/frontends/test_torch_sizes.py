@@ -9,6 +9,9 @@ import pytest
 import devscope
 
 torch = pytest.importorskip("torch")
+
+pytestmark = pytest.mark.sampled(2)
+
 F = torch.nn.functional
 Dim = torch.export.Dim
 

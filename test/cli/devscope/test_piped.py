@@ -17,6 +17,8 @@ import devscope
 from devscope.cli import arrays, command_line, opt
 from devscope.cli.main import main
 
+pytestmark = pytest.mark.sampled(2)
+
 ROOT = Path(__file__).resolve().parents[3]
 
 
