@@ -198,7 +198,7 @@ def widen_unsigned(op: Any) -> None:
 
 def expand_part_of_tuple(op: Any) -> None:
     made = op.operands[0].owner
-    if made.name == "stablehlo.tuple":
+    if not isinstance(made, ir.Block) and made.name == "stablehlo.tuple":
         mlir_util.replace_op(op, [made.operands[ir.IntegerAttr(op.attributes["index"]).value]])
 
 

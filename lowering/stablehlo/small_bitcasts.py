@@ -3,8 +3,17 @@
 from typing import Any
 
 from devscope.lowering.interop.bindings import ir
+from devscope.lowering.mlir_util import Builder
 from devscope.lowering.stablehlo.small_codes import storage
-from devscope.lowering.stablehlo.templates import commas, element, expand, extents_of, shape, tensor
+from devscope.lowering.stablehlo.templates import (
+    commas,
+    element,
+    expand,
+    extents_of,
+    retype_result,
+    shape,
+    tensor,
+)
 
 
 def expand_small_bitcast(op: Any) -> None:
@@ -16,6 +25,7 @@ def expand_small_bitcast(op: Any) -> None:
 
 def expand_bitcast(op: Any) -> None:
     """Shifts and sums of integers of as many bits as the wider numbers have."""
+    _agree_on_extents(op)
     old, new = op.operands[0].type, op.results[0].type
     wide, narrow = max(_width(old), _width(new)), min(_width(old), _width(new))
     is_cut, parts = _width(old) == wide, shape(new if _width(old) == wide else old)
@@ -57,6 +67,22 @@ def expand_bitcast(op: Any) -> None:
             *_of_bits("%r", "%all", new, of),
         ]
     expand(op, "\n".join([*lines, f'"devscope.return"(%r) : ({new}) -> ()']))
+
+
+def _agree_on_extents(op: Any) -> None:
+    """Both types know all extents that one of them knows, and how many narrow numbers a wide one has."""
+    old, new = op.operands[0].type, op.results[0].type
+    rank = min(len(shape(old)), len(shape(new)))
+    extents = [max(pair) for pair in zip(shape(old)[:rank], shape(new)[:rank], strict=True)]
+    parts = [max(_width(old), _width(new)) // min(_width(old), _width(new))]
+    given, made = (
+        ir.Type.parse(tensor(extents + parts[: len(shape(type_)) - rank], element(type_)), op.context)
+        for type_ in (old, new)
+    )
+    if given != old:
+        op.operands[0] = Builder(op).value("tensor.cast", [op.operands[0]], given)
+    if made != new:
+        retype_result(op.results[0], made, "tensor.cast")
 
 
 def _width(type_: Any) -> int:

@@ -109,10 +109,10 @@ func.func @unlike(%x: tensor<?x2xf32>, %y: tensor<3x?xf32>)
   %2 = stablehlo.add %x, %y : (tensor<?x2xf32>, tensor<3x?xf32>) -> tensor<?x?xf32>
   return %0, %1, %2 : tensor<?x?xi8>, tensor<?x?xf8E4M3FN>, tensor<?x?xf32>
 }
-func.func @bits(%x: tensor<?x?xi16>) -> (tensor<?xf32>, tensor<?x?x2xui8>) {
+func.func @bits(%x: tensor<?x?xi16>) -> (tensor<?xf32>, tensor<?x2x?xui8>) {
   %0 = stablehlo.bitcast_convert %x : (tensor<?x?xi16>) -> tensor<?xf32>
-  %1 = stablehlo.bitcast_convert %x : (tensor<?x?xi16>) -> tensor<?x?x2xui8>
-  return %0, %1 : tensor<?xf32>, tensor<?x?x2xui8>
+  %1 = stablehlo.bitcast_convert %x : (tensor<?x?xi16>) -> tensor<?x2x?xui8>
+  return %0, %1 : tensor<?xf32>, tensor<?x2x?xui8>
 }
 func.func @cut_and_padded(%x: tensor<?x2xi32>, %v: tensor<i32>) -> (tensor<?x?xi32>, tensor<?x?xi32>) {
   %0 = stablehlo.slice %x [1:3, 2:2:2] : (tensor<?x2xi32>) -> tensor<?x?xi32>
