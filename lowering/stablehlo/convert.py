@@ -53,6 +53,7 @@ _EXPANSIONS: Mapping[str, str] = {
     "stablehlo.optimization_barrier": "calls.expand_barrier",
     "stablehlo.dynamic_broadcast_in_dim": "shapes.expand_dynamic_broadcast",
     "stablehlo.dynamic_reshape": "shapes.expand_dynamic_reshape",
+    "stablehlo.gather": "shapes.expand_gather",
     "stablehlo.dynamic_gather": "shapes.expand_dynamic_gather",
     "stablehlo.dynamic_update_slice": "shapes.expand_dynamic_update_slice",
     "stablehlo.dynamic_pad": "shapes.expand_dynamic_pad",

@@ -1,6 +1,7 @@
 """Shapes as values, and what has no elements."""
 
 import math
+import re
 from collections.abc import Sequence
 from typing import Any
 
@@ -449,6 +450,34 @@ def expand_dynamic_update_slice(op: Any) -> None:
         f'{update.type} into {operand.type}\n"devscope.return"(%new) : ({operand.type}) -> ()'
     )
     expand(op, "\n".join(lines))
+
+
+def expand_gather(op: Any) -> None:
+    """Of batches the numbers of an index come last: upstream takes places of batches as if they did."""
+    operand, indices = (value.type for value in op.operands)
+    numbers = str(op.attributes["dimension_numbers"])
+    batching, (vector, *_) = (
+        listed(numbers)("start_indices_batching_dims"),
+        listed(numbers)("index_vector_dim") or [0],
+    )
+    if all(place < vector for place in batching):
+        return
+    dims = [*(dim for dim in range(len(shape(indices))) if dim != vector), vector]
+    moved = tensor([shape(indices)[dim] for dim in dims], element(indices))
+    places = [place - (place > vector) for place in batching]
+    numbers = re.sub(
+        r"start_indices_batching_dims = \[[^]]*\]", f"start_indices_batching_dims = {places}", numbers
+    )
+    numbers = (
+        re.sub(r", index_vector_dim = \d+", "", numbers).rstrip("> ") + f", index_vector_dim = {len(dims) - 1}>"
+    )
+    result, sizes = op.results[0].type, op.attributes["slice_sizes"]
+    text = (
+        f"%moved = stablehlo.transpose %1, dims = {dims} : ({indices}) -> {moved}\n"
+        f'%r = "stablehlo.gather"(%0, %moved) <{{dimension_numbers = {numbers}, slice_sizes = {sizes}}}> '
+        f': ({operand}, {moved}) -> {result}\n"devscope.return"(%r) : ({result}) -> ()'
+    )
+    expand(op, text)
 
 
 def expand_dynamic_gather(op: Any) -> None:

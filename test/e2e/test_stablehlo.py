@@ -581,3 +581,17 @@ def test_approximate_top_k_is_exact(target: str) -> None:
     values, places = devscope.run(text, x, default=target, cache=False)
     np.testing.assert_array_equal(places, np.argsort(x, 0)[:5])
     np.testing.assert_array_equal(values, np.sort(x, 0)[:5])
+
+
+@pytest.mark.parametrize("target", ["cpu:0", "opencl:0"])
+def test_indices_of_batches_whose_numbers_come_first(target: str) -> None:
+    text = """func.func @main(%x: tensor<5x2x3xi16>, %i: tensor<2x4x2xi64>) -> tensor<4x2xi16> {
+      %0 = "stablehlo.gather"(%x, %i) <{dimension_numbers = #stablehlo.gather<offset_dims = [],
+        collapsed_slice_dims = [0, 2], operand_batching_dims = [1], start_indices_batching_dims = [2],
+        start_index_map = [2, 0], index_vector_dim = 0>, slice_sizes = array<i64: 1, 1, 1>}>
+        : (tensor<5x2x3xi16>, tensor<2x4x2xi64>) -> tensor<4x2xi16>
+      return %0 : tensor<4x2xi16>
+    }"""
+    x, i = np.arange(30, dtype=np.int16).reshape(5, 2, 3), np.arange(-4, 12).reshape(2, 4, 2)
+    got = devscope.run(text, x, i, default=target, cache=False)
+    np.testing.assert_array_equal(got, x[i[1].clip(0, 4), [0, 1], i[0].clip(0, 2)])
