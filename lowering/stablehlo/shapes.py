@@ -112,6 +112,10 @@ _ELEMENTWISE = frozenset(
 def agree_on_extents(module: Any) -> None:
     """Values that have one shape know the extents that one of them knows; expansions are of one type."""
     for op in mlir_util.walk(module.operation):
+        if op.name == "chlo.top_k":
+            extents = [*shape(op.operands[0].type)[:-1], ir.IntegerAttr(op.attributes["k"]).value]
+            for result in [result for result in op.results if shape(result.type) != extents]:
+                retype_result(result, _of_extents(extents, result.type), "tensor.cast")
         for operands, results in _alike(op):
             types = [op.operands[n].type for n in operands] + [op.results[n].type for n in results]
             if all(type_.has_static_shape for type_ in types):
@@ -131,7 +135,9 @@ def _alike(op: Any) -> list[tuple[Sequence[int], Sequence[int]]]:
     """Groups of operands and results, by their numbers, that have the same shape."""
     inputs, results = range(len(op.operands)), range(len(op.results))
     many = len(results)
-    if op.name in _ELEMENTWISE:  # scalars say how tensors are clamped, and which are selected
+    if op.name in _ELEMENTWISE or (
+        op.name.startswith("chlo.") and many == len(inputs) == 1
+    ):  # scalars say how tensors are clamped, and which are selected
         rank = ir.RankedTensorType(op.results[0].type).rank
         return [([n for n in inputs if ir.RankedTensorType(op.operands[n].type).rank == rank], results)]
     if op.name in ("stablehlo.sort", "stablehlo.map"):

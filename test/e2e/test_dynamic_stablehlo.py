@@ -103,11 +103,12 @@ func.func @fewer_digits(%x: tensor<?x2xf32>) -> tensor<?x2xf32> {
   return %0 : tensor<?x2xf32>
 }
 func.func @unlike(%x: tensor<?x2xf32>, %y: tensor<3x?xf32>)
-    -> (tensor<?x?xi8>, tensor<?x?xf8E4M3FN>, tensor<?x?xf32>) {
+    -> (tensor<?x?xi8>, tensor<?x?xf8E4M3FN>, tensor<?x?xf32>, tensor<?x2xf32>) {
   %0 = stablehlo.convert %x : (tensor<?x2xf32>) -> tensor<?x?xi8>
   %1 = stablehlo.convert %x : (tensor<?x2xf32>) -> tensor<?x?xf8E4M3FN>
   %2 = stablehlo.add %x, %y : (tensor<?x2xf32>, tensor<3x?xf32>) -> tensor<?x?xf32>
-  return %0, %1, %2 : tensor<?x?xi8>, tensor<?x?xf8E4M3FN>, tensor<?x?xf32>
+  %3:2 = chlo.top_k(%y, k = 2) : tensor<3x?xf32> -> (tensor<?x2xf32>, tensor<?x2xi32>)
+  return %0, %1, %2, %3#0 : tensor<?x?xi8>, tensor<?x?xf8E4M3FN>, tensor<?x?xf32>, tensor<?x2xf32>
 }
 func.func @bits(%x: tensor<?x?xi16>) -> (tensor<?xf32>, tensor<?x2x?xui8>) {
   %0 = stablehlo.bitcast_convert %x : (tensor<?x?xi16>) -> tensor<?xf32>
@@ -298,7 +299,8 @@ def test_expansions_that_stand_alone() -> None:
 
 def test_types_that_know_different_extents(program: Any) -> None:
     x = np.array([[1.5, -300], [np.nan, 7], [0.3, 448]], np.float32)
-    whole, small, total = program.run("unlike", x, x)
+    whole, small, total, best = program.run("unlike", x, x)
+    np.testing.assert_array_equal(best, np.array([[1.5, -300], [np.nan, 7], [448, 0.3]], np.float32))
     np.testing.assert_array_equal(whole, np.array([[1, -128], [0, 7], [0, 127]], np.int8))
     np.testing.assert_array_equal(small.astype(np.float32), x.astype(ml_dtypes.float8_e4m3fn).astype(np.float32))
     np.testing.assert_array_equal(total, x + x)
