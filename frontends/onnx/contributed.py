@@ -15,13 +15,14 @@ import onnx
 from devscope.frontends.onnx import contributed_attention as _attention
 from devscope.frontends.onnx import contributed_quantised as _quantised
 from devscope.frontends.onnx import learned as _learned
+from devscope.frontends.onnx import listings as _listings
 from devscope.frontends.onnx import trees as _trees
 from devscope.frontends.onnx.inference import inferred
 from devscope.frontends.onnx.rewriter import CONTRIBUTED, LEARNED, Graph, Unknown, Writer, contributes
 from devscope.frontends.onnx.types import Refused
 
 #: Each registers the operators that it writes out.
-MODULES = (_attention, _learned, _quantised, _trees)
+MODULES = (_attention, _learned, _listings, _quantised, _trees)
 
 _OPERATORS = {"com.microsoft": CONTRIBUTED, "ai.onnx.ml": LEARNED}
 _NORMALISATIONS = {"LayerNormalization": 17, "SimplifiedLayerNormalization": 1 << 10}
@@ -31,7 +32,7 @@ _NORMALISATIONS = {"LayerNormalization": 17, "SimplifiedLayerNormalization": 1 <
 def written(node: Any, opset: int) -> bool:
     """Whether a node is one of these operators."""
     if node.domain in ("", "ai.onnx"):
-        return opset < _NORMALISATIONS.get(node.op_type, 0)
+        return opset < _NORMALISATIONS.get(node.op_type, 0) or node.op_type in _listings.OPERATORS
     return node.op_type in _OPERATORS.get(node.domain, ())
 
 

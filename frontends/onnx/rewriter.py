@@ -196,6 +196,8 @@ class Writer:
 
     def part(self, x: str, axis: int, start: int, end: int) -> str:
         """``x[start:end]`` along an axis."""
+        if self.opset < 10:
+            return self.op("Slice", x, axes=[axis], starts=[start], ends=[end])
         given = [self.constant([number], np.int64) for number in (start, end, axis)]
         return self.op("Slice", x, *given)
 
