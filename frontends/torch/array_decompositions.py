@@ -57,6 +57,20 @@ def _multilabel_margin_loss(x: _Tensor, target: _Tensor, reduction: int) -> Any:
     return loss, is_target.to(x.dtype)
 
 
+@TABLE.of(aten.roll.default)
+def _roll(x: _Tensor, shifts: Sequence[Any], dims: Sequence[int] = ()) -> Any:
+    """torch-mlir takes a shift for less than what it moves, and more than nothing."""
+    if not dims:
+        return _roll(x.reshape(-1), shifts, [0]).reshape(x.shape)
+    for shift, dim in zip(shifts, dims, strict=True):
+        extent: Any = x.shape[dim]
+        if not isinstance(extent, int) or not isinstance(shift, int):
+            x = x.index_select(dim, (torch.arange(extent) - shift) % extent)
+        elif extent and (back := -shift % extent):
+            x = torch.cat([x.narrow(dim, back, extent - back), x.narrow(dim, 0, back)], dim)
+    return x.clone()
+
+
 # Writes.
 
 

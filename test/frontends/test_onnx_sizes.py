@@ -70,6 +70,21 @@ CASES: dict[str, tuple[list[Any], dict[str, list[int | str]], dict[str, Any]]] =
         {"x": ["t", "n", 4], "l": ["n"], "h": [1, "n", 5]},
         {**recurrent("G", 3, 2), **recurrent("F", 3, 1), **recurrent("R", 1, 1), **recurrent("L", 4, 2)},
     ),
+    "selections": (
+        [
+            node("Round", "x", "whole"), node("Unique", "whole", "y0 i j k"),
+            node("Unique", "whole", "y1 - - m", sorted=0),
+            *(node("Cast", name, f"y{name}", to=TensorProto.FLOAT) for name in "ijkm"),
+            node("ReduceMax", "x one", "most", keepdims=0), node("Greater", "most zero", "some"),
+            node("Compress", "x some", "y2", axis=0),
+            node("Cast", "whole", "tokens", to=TensorProto.INT64),
+            node("TfIdfVectorizer", "tokens", "y3", mode="TFIDF", max_gram_length=2, min_gram_length=1,
+                 max_skip_count=1, ngram_counts=[0, 2], ngram_indexes=[0, 1, 2, 3], weights=[1.0, 2.0, 0.5, 3.0],
+                 pool_int64s=[0, 1, 1, -1, 0, 0]),
+        ],
+        {"x": ["n", "t"]},
+        {"zero": np.float32(1), "one": np.array([1])},
+    ),
     "series": (
         [
             node("STFT", "x step window", "frames"),

@@ -396,6 +396,15 @@ def _gammas(x: Any, t: Any) -> Any:
     )
 
 
+def _rolls(x: Any) -> Any:
+    """By nothing, by all there is, and by more."""
+    return (
+        *(torch.roll(x, by, 1) for by in (0, 6, -9, 13)),
+        *(torch.roll(x, 3), torch.roll(x, (0, 1), (0, 1)), torch.roll(x, (9, -9), (0, 1))),
+        *(torch.roll(x[:0], 2, 0), x.roll((1, 1), (1, 1)), torch.roll(x > 0, -1, 0)),
+    )
+
+
 def _put_at_some(x: Any, y: Any) -> Any:
     """Where a condition holds: for some rows, for all, for none."""
     found: list[Any] = []
@@ -481,6 +490,7 @@ def _of_data(x: Any) -> Any:
         (_complex_functions, (_random(4, 6),)),
         (_complex_matrices, (_random(2, 3, 3), _random(2, 3, 2))),
         (_factors_from_the_right, (_random(2, 3, 3), _random(2, 3, 2))),
+        (_rolls, (_random(4, 6),)),
         (_gammas, (_random(4, 6), _random(4, 3, 2))),
         (_of_data, (_random(4, 6),)),
         (_put_at_some, (_random(4, 6), _random(6))),
@@ -521,6 +531,7 @@ def _of_data(x: Any) -> Any:
         "complex functions",
         "complex matrices",
         "factors from the right",
+        "rolls",
         "incomplete gammas, windows",
         "data, and any order",
         "puts at some places, or none",

@@ -86,7 +86,7 @@ def _series(x: Any, y: Any) -> Any:
         *(torch.linspace(0, 1, n), torch.linspace(-3, 5, m, dtype=torch.float64), torch.logspace(0, 1, n)),
         *(torch.hann_window(n), torch.hann_window(n, periodic=False), torch.hamming_window(m, True, 0.5)),
         *(torch.blackman_window(n), torch.bartlett_window(n, False), torch.kaiser_window(m, True, 6.0)),
-        *(torch.kron(x, y), torch.kron(x[0], y)),
+        *(torch.kron(x, y), torch.kron(x[0], y), torch.roll(x, (5, -1), (0, 1)), torch.roll(x, n // 2, 1)),
     )
 
 
