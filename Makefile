@@ -13,6 +13,10 @@ PACKAGES := analysis backends dialects frontends lowering passes rewriting runti
 TREE := build/tree
 PIP := $(BIN)/python -m pip --disable-pip-version-check install --constraint constraints.txt
 
+# Tests and demo start hundreds of processes. Python keeps what it compiles for the next one, also where the environment
+# says that it should not, as that of many containers does: half of a small program's time.
+unexport PYTHONDONTWRITEBYTECODE
+
 .PHONY: demo test lint ruff types imports clang-format lit pytest fuzz whole emulate stablehlo torch onnx models ways-in bench clean
 .NOTPARALLEL:
 .DELETE_ON_ERROR:

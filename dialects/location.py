@@ -63,7 +63,7 @@ def location_parts(location: Attribute) -> Iterator[str | SourceLocation]:
             case NameLoc():
                 yield leaf.desc.data
             case _:
-                inside: Callable[[], Iterator[str | tuple[str, int, int]]] | None = getattr(leaf, "parts", None)
+                inside: Callable[[], Iterable[str | tuple[str, int, int]]] | None = getattr(leaf, "parts", None)
                 for part in inside() if inside is not None else ():
                     yield part if isinstance(part, str) else SourceLocation(*part)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from functools import cached_property
 from typing import Any
 
 from xdsl.dialects.builtin import DenseResourceAttr, StringAttr
@@ -72,9 +72,13 @@ class PayloadLocation(_Payload):
         """The first position in a file that this location holds, line and column counted from 1, or None."""
         return file_line_col(self.data)
 
-    def parts(self) -> Iterator[str | tuple[str, int, int]]:
-        """All names and positions that it holds, what is called before its callers."""
-        return location_parts(self.data)
+    def parts(self) -> tuple[str | tuple[str, int, int], ...]:
+        """All names and positions that it holds, what is called before its callers. Several passes and reports ask."""
+        return self._parts
+
+    @cached_property
+    def _parts(self) -> tuple[str | tuple[str, int, int], ...]:
+        return tuple(location_parts(self.data))
 
 
 class PayloadTable:
