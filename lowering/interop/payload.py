@@ -73,7 +73,7 @@ class PayloadLocation(_Payload):
         return file_line_col(self.data)
 
     def parts(self) -> tuple[str | tuple[str, int, int], ...]:
-        """All names and positions that it holds, what is called before its callers. Several passes and reports ask."""
+        """All names and positions that it holds, what is called before its callers; asked more than once."""
         return self._parts
 
     @cached_property
