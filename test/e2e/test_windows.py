@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from test_workgroup_tiles import gpu  # noqa: F401  (a fixture)
 
 import devscope
 from devscope.runtime.executable import Executable
@@ -197,6 +198,19 @@ def test_a_generic_operation(target: str) -> None:
     assert found == [1 + math.fsum(x[:7])]
 
 
+def test_pooling_by_work_items(gpu: None) -> None:  # noqa: F811
+    """As GPUs do it, each result by one work-item."""
+    rng = np.random.default_rng(5)
+    chosen = {symbol: window for symbol, window in CASES.items() if window.kind != "conv"}
+    chosen = dict(list(chosen.items())[::8])
+    text = "".join(window.text(symbol) for symbol, window in chosen.items())
+    executable = devscope.compile(text, default="opencl:0", cache=False)
+    for symbol, window in chosen.items():
+        arguments = [rng.integers(-4, 5, shape).astype(np.float32) for shape in window.shapes()]
+        found = executable.run(symbol, *arguments)
+        np.testing.assert_array_equal(found, window.reference(*arguments), symbol)
+
+
 WHOLE = """
 func.func @main(%x: tensor<?x{channels}x{size}xf32>) -> tensor<?x{channels}x{ones}xf32> {{
   %c0 = arith.constant 0 : index
@@ -213,10 +227,13 @@ func.func @main(%x: tensor<?x{channels}x{size}xf32>) -> tensor<?x{channels}x{one
 """
 
 
-@pytest.mark.parametrize("target", ["cpu", "opencl"])
+@pytest.mark.parametrize("target", ["cpu", "opencl", "gpu"])
 @pytest.mark.parametrize("name", ["ncw_max", "nchw_max", "nchw_sum"])
-def test_windows_as_large_as_the_image(name: str, target: str) -> None:
-    """Also of what is computed, of NaN and infinities, and of no images."""
+def test_windows_as_large_as_the_image(name: str, target: str, request: pytest.FixtureRequest) -> None:
+    """Also of what is computed, of NaN and infinities, and of no images; on GPUs work-items share each sum."""
+    if target == "gpu":
+        request.getfixturevalue("gpu")
+        target = "opencl"
     rank, rng = len(name.split("_")[0]) - 2, np.random.default_rng(7)
     size, ones = "x".join(["9", "23"][-rank:]), "x".join("1" * rank)
     first = "0xFF800000" if name.endswith("max") else "0.0"
