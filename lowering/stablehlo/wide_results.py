@@ -10,6 +10,7 @@ from devscope.lowering import mlir_util
 from devscope.lowering.interop.bindings import ir
 from devscope.lowering.stablehlo.small_types import compute_as, convert_result
 from devscope.lowering.stablehlo.templates import element, integers, shape
+from devscope.lowering.stablehlo.windows import IN_STEPS
 
 _PRODUCTS = frozenset(f"stablehlo.{name}" for name in ("convolution", "dot", "dot_general", "dynamic_conv"))
 """What has operands of another type than its result."""
@@ -59,6 +60,8 @@ def round_steps(module: Any) -> None:
                 and _is_short(op)
             ):
                 compute_as(body[0], lambda _: "f32")
+                if name == "stablehlo.reduce_window":
+                    op.attributes[IN_STEPS] = ir.UnitAttr.get(op.context)
 
 
 def _is_short(op: Any) -> bool:

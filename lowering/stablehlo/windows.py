@@ -4,6 +4,7 @@ Reductions of windows whose extents are known as the program runs, or of whose p
 """
 
 import math
+from collections.abc import Sequence
 from typing import Any
 
 from devscope.lowering.constants import constant_value
@@ -203,7 +204,11 @@ def expand_reduce_window(op: Any) -> None:
     windows = integers(op, "window_dimensions")
     is_plain = not any(padding) and dilations == [[1] * rank] * 2
     is_padded = any(padding) or dilations[0] != [1] * rank
-    if is_plain and _is_pooling(op, windows, strides) if -1 in extents else not is_padded or _pads_neutrally(op):
+    boxes = _boxes(op, extents, windows, strides, dilations, padding) if IN_STEPS in op.attributes else []
+    is_known = (
+        is_plain and _is_pooling(op, windows, strides) if -1 in extents else not is_padded or _pads_neutrally(op)
+    )
+    if is_known and not boxes:
         return
     named = {
         "w": windows,
@@ -218,7 +223,41 @@ def expand_reduce_window(op: Any) -> None:
         for name, values in named.items()
         for axis, value in enumerate(values)
     ]
-    _reduce_windows(op, lines, op.regions[0].blocks[0])
+    _reduce_windows(op, lines, op.regions[0].blocks[0], boxes)
+
+
+IN_STEPS = "devscope.in_steps"
+"""Windows whose sums are rounded at each step have such an attribute: the order of steps is that of XLA."""
+
+
+def _boxes(
+    op: Any,
+    extents: list[int],
+    windows: list[int],
+    strides: list[int],
+    dilations: list[list[int]],
+    padding: list[int],
+) -> list[list[tuple[int, int]]]:
+    """Parts of a window, ranges of each dimension, one after the other; none where row-major order is the same.
+
+    XLA cuts off the last step of the last loop over a window of which all other steps are inside, or there is but one
+    (its pass PeelLoops).
+    """
+    counts = shape(op.results[0].type)
+    if -1 in extents + counts:
+        return []
+    for axis in reversed(range(len(windows))):
+        window, by, low = windows[axis], dilations[1][axis], padding[2 * axis]
+        beyond = strides[axis] * (counts[axis] - 1) + by * (window - 1) - low - (extents[axis] - 1)
+        is_cut = low > 0 or dilations[0][axis] > 1
+        if window == 1 or (not is_cut and beyond <= 0) or (window > 2 and (is_cut or beyond > by)):
+            continue
+        if max(windows[:axis], default=1) == 1:
+            return []
+        whole = [(0, each) for each in windows]
+        parts = [(0, window - 1), (window - 1, window)]
+        return [[*whole[:axis], part, *whole[axis + 1 :]] for part in parts]
+    return []
 
 
 _MOVED = frozenset(f"stablehlo.{name}" for name in ("broadcast_in_dim", "convert", "reshape"))
@@ -259,8 +298,13 @@ def _is_pooling(op: Any, windows: list[int], strides: list[int]) -> bool:
     return is_float and len(body) == 2 and body[0] in ("stablehlo.add", "stablehlo.maximum", "stablehlo.minimum")
 
 
-def _reduce_windows(op: Any, lines: list[str], block: Any) -> None:
-    """``lines`` define extents ``%w``, strides ``%s``, dilations ``%h`` and ``%g``, padding ``%p`` and ``%high``."""
+def _reduce_windows(
+    op: Any, lines: list[str], block: Any, boxes: Sequence[Sequence[tuple[int, int]]] = ()
+) -> None:
+    """``lines`` define extents ``%w``, strides ``%s``, dilations ``%h`` and ``%g``, padding ``%p`` and ``%high``.
+
+    ``boxes``: the parts of a window that are folded one after the other; without them the whole one is.
+    """
     count, rank = len(op.results), len(shape(op.operands[0].type))
     inputs, results = [value.type for value in op.operands][:count], [result.type for result in op.results]
     kinds, emit = [element(type_) for type_ in results], lines.append
@@ -282,7 +326,17 @@ def _reduce_windows(op: Any, lines: list[str], block: Any) -> None:
     emit(f"^bb0({commas(f'%old{n}: {of}' for n, of in enumerate(kinds))}):")
     for axis in range(rank):
         emit(_WINDOW.format(axis=axis))
-    _fold_window(emit, block, rank, inputs, kinds)
+    carried = [f"%init{n}" for n in range(count)]
+    for number, box in enumerate(boxes):
+        for axis, (first, end) in enumerate(box):
+            emit(f"%from{number}_{axis} = arith.constant {first} : index")
+            emit(f"%to{number}_{axis} = arith.constant {end} : index")
+        bounds = [(f"%from{number}_{axis}", f"%to{number}_{axis}") for axis in range(rank)]
+        carried = _fold_window(emit, block, bounds, inputs, kinds, carried, f"%part{number}")
+    if not boxes:
+        bounds = [("%zero", f"%w{axis}") for axis in range(rank)]
+        carried = _fold_window(emit, block, bounds, inputs, kinds, carried, "%part")
+    emit(f"linalg.yield {commas(carried)} : {commas(kinds)}")
     names = [f"%folded#{n}" for n in range(count)] if count > 1 else ["%folded"]
     emit(f'}} -> {f"({types})" if count > 1 else types}\n"devscope.return"({commas(names)}) : ({types}) -> ()')
     expand(op, "\n".join(lines), blocks=[block])
@@ -309,16 +363,24 @@ def window_count(emit: Any, axis: int, size: str, window: str) -> None:
     emit(f"%m{axis} = arith.divui %most{axis}, %s{axis} : index")
 
 
-def _fold_window(emit: Any, block: Any, rank: int, inputs: list[Any], kinds: list[Any]) -> None:
-    """The loops over a window, and the end of the body around them."""
-    count, types = len(kinds), commas(kinds)
-    carried = [f"%init{n}" for n in range(count)]
+def _fold_window(
+    emit: Any,
+    block: Any,
+    bounds: Sequence[tuple[str, str]],
+    inputs: list[Any],
+    kinds: list[Any],
+    carried: list[str],
+    made: str,
+) -> list[str]:
+    """The loops over a window, or over a part of it, and the values, which ``made`` names, that they make of others."""
+    count, types, rank = len(kinds), commas(kinds), len(bounds)
     inside = ""
     several = f":{count}" if count > 1 else ""
-    for axis in range(rank):
+    loops = [made, *(f"%l{axis}" for axis in range(1, rank))]
+    for axis, (first, end) in enumerate(bounds):
         bound = commas(f"%c{axis}_{n} = {value}" for n, value in enumerate(carried))
         emit(
-            f"%l{axis}{several} = scf.for %k{axis} = %zero to %w{axis} step %one iter_args({bound}) -> ({types}) {{"
+            f"{loops[axis]}{several} = scf.for %k{axis} = {first} to {end} step %one iter_args({bound}) -> ({types}) {{"
         )
         carried = [f"%c{axis}_{n}" for n in range(count)]
         emit(_PLACE.format(axis=axis))
@@ -332,14 +394,13 @@ def _fold_window(emit: Any, block: Any, rank: int, inputs: list[Any], kinds: lis
         emit(f"%v{number} = tensor.extract %{number}[{at}] : {type_}")
     values = [*carried, *(f"%v{n}" for n in range(count))]
     results = applied_block(block, emit, "t", list(zip(values, [*kinds, *kinds], strict=True)))
-    for axis in reversed(range(-1, rank)):
-        if axis == rank - 1 and rank:
-            emit(f"scf.yield {commas(results)} : {types}\n}} else {{ scf.yield {commas(carried)} : {types} }}")
-            results = [f"%new#{n}" for n in range(count)] if count > 1 else ["%new"]
-        if axis >= 0:
-            emit(f"scf.yield {commas(results)} : {types}\n}}")
-            results = [f"%l{axis}#{n}" for n in range(count)] if count > 1 else [f"%l{axis}"]
-    emit(f"linalg.yield {commas(results)} : {types}")
+    if rank:
+        emit(f"scf.yield {commas(results)} : {types}\n}} else {{ scf.yield {commas(carried)} : {types} }}")
+        results = [f"%new#{n}" for n in range(count)] if count > 1 else ["%new"]
+    for loop in reversed(loops[:rank]):
+        emit(f"scf.yield {commas(results)} : {types}\n}}")
+        results = [f"{loop}#{n}" for n in range(count)] if count > 1 else [loop]
+    return results
 
 
 def _called(op: Any) -> Any:

@@ -595,3 +595,33 @@ def test_indices_of_batches_whose_numbers_come_first(target: str) -> None:
     x, i = np.arange(30, dtype=np.int16).reshape(5, 2, 3), np.arange(-4, 12).reshape(2, 4, 2)
     got = devscope.run(text, x, i, default=target, cache=False)
     np.testing.assert_array_equal(got, x[i[1].clip(0, 4), [0, 1], i[0].clip(0, 2)])
+
+
+@pytest.mark.parametrize(
+    ("window", "padding"), [((3, 2), (0, 1)), ((3, 2), (1, 1)), ((2, 3), (0, 1)), ((2, 3), (1, 1))]
+)
+@pytest.mark.parametrize("target", ["cpu:0", "opencl:0"])
+def test_steps_of_short_sums_are_in_the_order_of_xla(target: str, window: Any, padding: Any) -> None:
+    """The last column of a window comes last, where it alone is outside, or it has but two."""
+    low, high = padding
+    rows, columns = 7 - window[0], 6 + low + high - window[1] + 1
+    text = f"""func.func @main(%x: tensor<6x6xbf16>) -> tensor<{rows}x{columns}xbf16> {{
+      %z = stablehlo.constant dense<0.0> : tensor<bf16>
+      %0 = "stablehlo.reduce_window"(%x, %z) <{{window_dimensions = array<i64: {window[0]}, {window[1]}>,
+        padding = dense<[[0, 0], [{low}, {high}]]> : tensor<2x2xi64>}}> ({{
+      ^bb0(%a: tensor<bf16>, %b: tensor<bf16>):
+        %s = stablehlo.add %a, %b : tensor<bf16>
+        stablehlo.return %s : tensor<bf16>
+      }}) : (tensor<6x6xbf16>, tensor<bf16>) -> tensor<{rows}x{columns}xbf16>
+      return %0 : tensor<{rows}x{columns}xbf16>
+    }}"""
+    x = np.random.default_rng(0).standard_normal((6, 6)).astype(ml_dtypes.bfloat16)
+    wide = np.pad(x, [(0, 0), padding])
+    want = np.zeros((rows, columns), ml_dtypes.bfloat16)
+    is_cut = window[1] == 2 or low == 0
+    places = sorted(np.ndindex(window), key=lambda at: (is_cut and at[1] == window[1] - 1, at))
+    for row, column in places:
+        part = wide[row : row + rows, column : column + columns]
+        want = (want.astype(np.float32) + part.astype(np.float32)).astype(ml_dtypes.bfloat16)
+    got = devscope.run(text, x, default=target, cache=False)
+    np.testing.assert_array_equal(got.astype(np.float32), want.astype(np.float32))
