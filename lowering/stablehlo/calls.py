@@ -6,7 +6,17 @@ from devscope.lowering import mlir_util
 from devscope.lowering.interop.bindings import ir
 from devscope.lowering.mlir_util import Builder
 from devscope.lowering.stablehlo import matrix_calls
-from devscope.lowering.stablehlo.templates import APPLY, RETURN, commas, element, expand, integers, shape, tensor
+from devscope.lowering.stablehlo.templates import (
+    APPLY,
+    RETURN,
+    commas,
+    element,
+    expand,
+    extents_of,
+    integers,
+    shape,
+    tensor,
+)
 from devscope.lowering.stablehlo.windows import expand_dynamic_reduce_window
 
 _NOTHING = frozenset(
@@ -72,9 +82,15 @@ def _sort_and_cut(op: Any) -> None:
     given = [value.type for value in list(op.operands)[: len(op.results)]]
     count, types, pairs = len(given), commas(given), [(n, side) for n in range(len(given)) for side in "ab"]
     kinds = [tensor([], element(type_)) for type_ in given]
-    bounds = commas(f"0:{shape(op.results[0].type)[d] if d == axis else e}" for d, e in enumerate(shape(given[0])))
     results = [result.type for result in op.results]
-    lines = [
+    extents = shape(results[0])
+    if extents[axis] < 0:
+        return
+    lines: list[str] = []
+    extents_of(lines.append, "n", "%0", given[0])
+    starts, steps = commas([0] * len(extents)), commas([1] * len(extents))
+    lengths = commas(extent if extent >= 0 else f"%n{dim}" for dim, extent in enumerate(extents))
+    lines += [
         f'%s:{count} = "stablehlo.sort"({commas(f"%{n}" for n in range(count))}) '
         f"<{{dimension = {axis} : i64, is_stable = true}}> ({{",
         f"^bb0({commas(f'%{side}{n}: {kinds[n]}' for n, side in pairs)}):",
@@ -82,7 +98,8 @@ def _sort_and_cut(op: Any) -> None:
         f": ({commas(kinds[n] for n, _ in pairs)}) -> tensor<i1>",
         f"stablehlo.return %l : tensor<i1>\n}}) : ({types}) -> ({types})",
         *(
-            f"%r{n} = stablehlo.slice %s{f'#{n}' if count > 1 else ''} [{bounds}] : ({type_}) -> {results[n]}"
+            f"%r{n} = tensor.extract_slice %s{f'#{n}' if count > 1 else ''}[{starts}] [{lengths}] [{steps}] : "
+            f"{type_} to {results[n]}"
             for n, type_ in enumerate(given)
         ),
         f'"{RETURN}"({commas(f"%r{n}" for n in range(count))}) : ({commas(results)}) -> ()',

@@ -560,15 +560,15 @@ def test_padding_may_take_all_away() -> None:
     assert devscope.run(text, np.ones((4, 1), np.float32), np.float32(0), cache=False).shape == (4, 0)
 
 
+@pytest.mark.parametrize("extents", ["40x3", "?x?"])
 @pytest.mark.parametrize("target", ["cpu:0", "opencl:0"])
-def test_approximate_top_k_is_exact(target: str) -> None:
+def test_approximate_top_k_is_exact(target: str, extents: str) -> None:
     text = """
     func.func private @less(%a: tensor<f32>, %b: tensor<f32>, %i: tensor<i32>, %j: tensor<i32>) -> tensor<i1> {
       %0 = stablehlo.compare LT, %a, %b : (tensor<f32>, tensor<f32>) -> tensor<i1>
       return %0 : tensor<i1>
     }
-    func.func @main(%x: tensor<40x3xf32>) -> (tensor<5x3xf32>, tensor<5x3xi32>) {
-      %i = stablehlo.iota dim = 0 : tensor<40x3xi32>
+    func.func @main(%x: tensor<40x3xf32>, %i: tensor<40x3xi32>) -> (tensor<5x3xf32>, tensor<5x3xi32>) {
       %f = stablehlo.constant dense<0x7F800000> : tensor<f32>
       %n = stablehlo.constant dense<-1> : tensor<i32>
       %0:2 = stablehlo.custom_call @ApproxTopK(%x, %i, %f, %n) {called_computations = [@less],
@@ -577,8 +577,9 @@ def test_approximate_top_k_is_exact(target: str) -> None:
         : (tensor<40x3xf32>, tensor<40x3xi32>, tensor<f32>, tensor<i32>) -> (tensor<5x3xf32>, tensor<5x3xi32>)
       return %0#0, %0#1 : tensor<5x3xf32>, tensor<5x3xi32>
     }"""
+    text = text.replace("<40x3x", f"<{extents}x").replace("<5x3x", f"<5x{extents.partition('x')[2]}x")
     x = np.random.default_rng(9).standard_normal((40, 3)).astype(np.float32)
-    values, places = devscope.run(text, x, default=target, cache=False)
+    values, places = devscope.run(text, x, np.indices((40, 3), np.int32)[0], default=target, cache=False)
     np.testing.assert_array_equal(places, np.argsort(x, 0)[:5])
     np.testing.assert_array_equal(values, np.sort(x, 0)[:5])
 
