@@ -100,8 +100,8 @@ def _call_tiles(module: Any, schedules: Schedules, taken: set[str], lanes: int) 
 
     launchers = Launchers(module, taken, lanes)
     call_contractions(module, schedules, launchers)
-    call_rows(module, schedules, launchers)
     widen_sums(module)  # before parts of sums are kept
+    call_rows(module, schedules, launchers)
     call_reductions(module, schedules, launchers)
     call_tile_transposes(module, schedules, launchers)
     choose_chunks(module, schedules)

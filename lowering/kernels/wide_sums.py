@@ -11,6 +11,7 @@ from typing import Any
 from devscope.lowering import mlir_util
 from devscope.lowering.interop import bindings
 from devscope.lowering.interop.bindings import ir
+from devscope.lowering.kernels.accumulators import filled_before
 from devscope.lowering.kernels.contraction_match import WIDE_SUMS
 from devscope.lowering.kernels.library import KernelLibrary
 from devscope.lowering.kernels.normalise import contractions_of
@@ -72,8 +73,19 @@ def _widen(op: Any, combiner: Any) -> None:
     sizes = "".join("?x" if axis in dynamic else f"{type_.shape[axis]}x" for axis in range(type_.rank))
     buffer = f"memref<{sizes}{wide}>"
     lines.append(f"%wide = memref.alloc({', '.join(f'%d{axis}' for axis in dynamic)}) : {buffer}")
-    lines.append(_converted("extf", "%0", type_, narrow, "%wide", buffer, wide, type_.rank))
-    made = mlir_util.insert(op, "\n".join(lines), [result])
+    operands = [result]
+    if (filled := filled_before(op, result)) is not None:
+        fill, _ = filled
+        begin = ir.FloatAttr(fill.operands[0].owner.operation.attributes["value"]).value
+        f32 = ir.Type.parse(wide, op.context)
+        operands.append(
+            Builder(op).value("arith.constant", [], f32, {"value": ir.FloatAttr.get(f32, begin, op.location)})
+        )
+        lines.append(f"linalg.fill ins(%1 : {wide}) outs(%wide : {buffer})")
+        fill.erase()
+    else:
+        lines.append(_converted("extf", "%0", type_, narrow, "%wide", buffer, wide, type_.rank))
+    made = mlir_util.insert(op, "\n".join(lines), operands)
     sums = next(one for one in made if one.name == "memref.alloc").results[0]
     following = next(mlir_util.ops_behind(op))
     mlir_util.insert(

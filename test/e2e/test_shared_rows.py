@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
+import ml_dtypes
 import numpy as np
 import pytest
 from emulation import set_order
@@ -70,6 +71,17 @@ def test_softmax(device: str) -> None:
             assert sum(executable.counters().launches.values()) == 1 + list(SOFTMAX).index(name) - (
                 "nothing" in name
             )
+
+
+def test_sums_of_narrow_floats(device: str) -> None:
+    """In bf16, 0.4 and 64 are 64.5; ours are computed in f32."""
+    x = np.full((2, 20000), np.log(0.4), ml_dtypes.bfloat16)
+    x[:, 0] = 0
+    with compiled(device, softmax("main", "?x?xbf16")) as executable:
+        found = executable(x, np.empty_like(x)).astype(np.float64)
+        assert sum(executable.counters().launches.values()) == 1
+    e = np.exp(x.astype(np.float64))
+    np.testing.assert_allclose(found, e / e.sum(-1, keepdims=True), 0.01)
 
 
 NORM = """
