@@ -29,9 +29,9 @@ def as_rows(w: Writer) -> str:
     return w.unsqueeze(x, 0) if w.rank(0) == 1 else x
 
 
-def transformed(w: Writer, scores: str, post: str | None = None, result: int | None = None) -> str:
-    """Scores, a column for each class or target, after the transform that the node says."""
-    post = w.attr("post_transform", "NONE") if post is None else post
+def transformed(w: Writer, scores: str, given: str | None = None, result: int | None = None) -> str:
+    """Scores, a column for each class or target, after the transform ``given``, or that of the node."""
+    post: str = w.attr("post_transform", "NONE") if given is None else given
     if post == "SOFTMAX_ZERO":  # scores of 0 stay
         absent = w.op("Equal", scores, w.constant(0.0))
         least = w.op("Where", absent, w.constant(-math.inf), scores)

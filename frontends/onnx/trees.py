@@ -112,8 +112,9 @@ def _ensemble(w: Writer, kind: str, count: int) -> Ensemble:
     for (tree, node), target, weight in zip(leaf, array(w, f"{kind}_ids", "i8"), own, strict=True):
         weights[place[int(tree), int(node)], target] += weight
     missing = array(w, "nodes_missing_value_tracks_true", np.bool_)
+    then, otherwise = sides
     return Ensemble(
-        array(w, "nodes_featureids", np.int64), values, modes, *sides,
+        array(w, "nodes_featureids", np.int64), values, modes, then, otherwise,
         missing if missing.size else np.zeros(len(modes), np.bool_),
         weights, np.array([at for at in range(len(modes)) if at not in led_to], np.int64),
     )  # fmt: skip
@@ -196,10 +197,11 @@ def _tree_ensemble(w: Writer) -> None:
     weights[inner + np.arange(targets.size), targets] = own
     rest = [0] * targets.size
     missing = array(w, "nodes_missing_value_tracks_true", np.bool_)
+    then, otherwise = sides
     trees = Ensemble(
         np.concatenate([array(w, "nodes_featureids", np.int64), rest]).astype(np.int64),
         np.concatenate([splits, rest]).astype(splits.dtype),
-        [*(_OF_NUMBERS[one] for one in modes), *["LEAF"] * targets.size], *sides,
+        [*(_OF_NUMBERS[one] for one in modes), *["LEAF"] * targets.size], then, otherwise,
         np.concatenate([missing if missing.size else np.zeros(inner), rest]).astype(np.bool_),
         weights, array(w, "tree_roots", np.int64),
     )  # fmt: skip
