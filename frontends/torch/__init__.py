@@ -26,7 +26,7 @@ import inspect
 import os
 import warnings
 from collections.abc import Generator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import fields, is_dataclass
 from typing import Any
 
@@ -54,7 +54,7 @@ def read_function(source: Any, examples: Examples | None, dynamic_shapes: Any = 
             notes=["give example_arguments=(x, ...): tensors as they will be given; dynamic_shapes= for others"],
         )
     from devscope.frontends.torch.data_classes import data_classes
-    from devscope.frontends.torch.dynamic_shapes import check_ranks, complete, larger_examples
+    from devscope.frontends.torch.dynamic_shapes import are_constant, check_ranks, complete, larger_examples
     from devscope.frontends.torch.lowering import Lowering
     from devscope.frontends.torch.traced_functions import traced_functions
 
@@ -63,15 +63,24 @@ def read_function(source: Any, examples: Examples | None, dynamic_shapes: Any = 
     with Lowering() as lowering, data_classes(module, examples):
         given, named = _arguments(torch, module, examples)
         shapes = complete(module, dynamic_shapes, given, named)
-        larger = larger_examples(module, shapes, given, named) if shapes else None
 
         def export(given: Any, named: Any, shapes: Any) -> Any:
             with _tracing(name), torch.no_grad(), traced_functions():
                 return torch.export.export(module, given, named, dynamic_shapes=shapes, strict=False)
 
-        exported = export(*(larger or (given, named)), shapes)
-        if larger:
+        def enlarged(auto: bool) -> Any:
+            larger = larger_examples(module, shapes, given, named, auto) if shapes else None
+            if larger is None:
+                return None if auto else export(given, named, shapes)
+            exported = export(*larger, shapes)
             check_ranks(exported, export(given, named, None), name)
+            return None if auto and are_constant(exported, larger, (given, named)) else exported
+
+        exported = None
+        if any(getattr(shape, "type", None) == torch.export.Dim.AUTO.type for shape in _leaves(torch, shapes)):
+            with suppress(InputError):  # what PyTorch is asked to find out
+                exported = enlarged(True)
+        exported = exported or enlarged(False)
         return _program(exported, name, lowering)
 
 
@@ -149,6 +158,10 @@ def _arguments(torch: Any, module: Any, examples: Examples) -> tuple[tuple[Any, 
     except TypeError as error:
         raise InputError(f"the example arguments do not fit '{type(module).__name__}': {error}") from None
     return bound.args, bound.kwargs
+
+
+def _leaves(torch: Any, shapes: Any) -> list[Any]:
+    return torch.utils._pytree.tree_leaves(shapes)
 
 
 def _as_module(torch: Any, function: Any) -> Any:

@@ -35,13 +35,14 @@ def _nothing(leaf: Any) -> None:
 
 
 def larger_examples(
-    module: Any, shapes: Any, given: tuple[Any, ...], named: dict[str, Any]
+    module: Any, shapes: Any, given: tuple[Any, ...], named: dict[str, Any], auto: bool = False
 ) -> tuple[tuple[Any, ...], dict[str, Any]] | None:
     """Zeros of more than one element along what shall be dynamic, where an example has fewer; None if none has.
 
-    ``torch.export`` takes sizes of 0 and 1 for constants (its "0/1 specialization"), and others for any. Not for
-    ``Dim.AUTO``, which asks for what PyTorch makes of the example. Of ``2 * Dim("n")``, it is ``n`` that counts.
+    ``torch.export`` takes sizes of 0 and 1 for constants (its "0/1 specialization"), and others for any. Of
+    ``2 * Dim("n")``, it is ``n`` that counts. ``auto``: along ``Dim.AUTO``, too, which may be constant.
     """
+    kinds = [Dim.DYNAMIC.type, *([Dim.AUTO.type] if auto else [])]
     bound = inspect.signature(module.forward).bind(*given, **named)
     by_name = isinstance(shapes, Mapping)
     of = dict(shapes) if by_name else dict(zip(bound.arguments, shapes or (), strict=False))
@@ -50,11 +51,11 @@ def larger_examples(
 
     def note(shape: Any, tensor: Any) -> Any:
         sizes.update(tensor.shape)
-        dims.extend(_root(dim) for n, dim in _dims(shape, tensor) if _is_small(dim, tensor.shape[n]))
+        dims.extend(_root(dim) for n, dim in _dims(shape, tensor, kinds) if _is_small(dim, tensor.shape[n]))
         return tensor
 
     def enlarge(shape: Any, tensor: Any) -> Any:
-        small = {n: dim for n, dim in _dims(shape, tensor) if _is_small(dim, tensor.shape[n])}
+        small = {n: dim for n, dim in _dims(shape, tensor, kinds) if _is_small(dim, tensor.shape[n])}
         return tensor.new_zeros([_of(small[n], size) if n in small else old for n, old in enumerate(tensor.shape)])
 
     for name, value in bound.arguments.items():
@@ -81,10 +82,10 @@ def _on_tensors(change: Callable[[Any, Any], Any], shape: Any, value: Any) -> An
     return value
 
 
-def _dims(shape: Any, tensor: Any) -> Iterator[tuple[int, Any]]:
+def _dims(shape: Any, tensor: Any, kinds: list[Any]) -> Iterator[tuple[int, Any]]:
     """What of a tensor shall be dynamic: the numbers and `Dim` of its dimensions."""
     for n, dim in shape.items() if isinstance(shape, Mapping) else enumerate(shape):
-        is_dynamic = isinstance(dim, Dim) or getattr(dim, "type", None) == Dim.DYNAMIC.type
+        is_dynamic = isinstance(dim, Dim) or getattr(dim, "type", None) in kinds
         if is_dynamic and n < tensor.ndim:
             yield n, dim
 
@@ -101,6 +102,21 @@ def _of(dim: Any, size: int) -> int:
 
 def _is_small(dim: Any, size: int) -> bool:
     return any(_of(dim, few) == size for few in (0, 1))
+
+
+def are_constant(exported: Any, larger: Any, given: Any) -> bool:
+    """Whether PyTorch has made a constant of a size that an example was given for a smaller one."""
+    inputs = set(exported.graph_signature.user_inputs)
+    made = [
+        node.meta.get("val") for node in exported.graph.nodes if node.op == "placeholder" and node.name in inputs
+    ]
+    for value, large, small in zip(made, tree_leaves(larger), tree_leaves(given), strict=True):
+        if isinstance(value, torch.Tensor) and any(
+            isinstance(size, int) and one != other
+            for size, one, other in zip(value.shape, large.shape, small.shape, strict=True)
+        ):
+            return True
+    return False
 
 
 def check_ranks(exported: Any, as_given: Any, name: str) -> None:

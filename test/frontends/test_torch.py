@@ -448,3 +448,13 @@ def test_dynamic_dimensions_that_are_one_in_the_example() -> None:
 def test_dimensions_of_one_that_decide_ranks_are_refused() -> None:
     with pytest.raises(InputError, match="ranks where a dynamic dimension is 1"):
         devscope.compile(lambda x: x.squeeze(0) * 2, (torch.ones(1, 3),), dynamic_shapes={"x": {0: Dim("n")}})
+
+
+def test_sizes_that_pytorch_finds_out_are_of_any_size_for_an_example_of_one() -> None:
+    """Unless another size cannot be traced, or is a constant."""
+    auto = ({0: Dim.AUTO},)
+    for function, batches in ((lambda x: x * 2 + 1, (1, 3)), (lambda x: x.squeeze(0) @ torch.ones(4, 2), (1,))):
+        with devscope.compile(function, (tensor(1, 4),), dynamic_shapes=auto, cache=False) as exe:
+            for batch in batches:
+                x = tensor(batch, 4)
+                np.testing.assert_allclose(exe(x), function(x), rtol=1e-6)
