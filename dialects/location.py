@@ -109,10 +109,10 @@ def source_kinds(op: Operation) -> list[str]:
 
 def source_name(op: Operation) -> str | None:
     """What the source calls ``op``: the path of a module, the name of a node or a scope. None: it has no name."""
-    for part in source_parts(op):
+    for part in location_parts(op.location):  # as they come: the first ones decide
         if isinstance(part, SourceLocation):
             return None
-        if not part.startswith(PRAGMA):
+        if not part.startswith((PRAGMA, KIND_MARK)):
             return part
     return None
 
