@@ -111,11 +111,10 @@ def are_constant(exported: Any, larger: Any, given: Any) -> bool:
         node.meta.get("val") for node in exported.graph.nodes if node.op == "placeholder" and node.name in inputs
     ]
     for value, large, small in zip(made, tree_leaves(larger), tree_leaves(given), strict=True):
-        if isinstance(value, torch.Tensor) and any(
-            isinstance(size, int) and one != other
-            for size, one, other in zip(value.shape, large.shape, small.shape, strict=True)
-        ):
-            return True
+        sizes: Any = value.shape if isinstance(value, torch.Tensor) else ()
+        for size, one, other in zip(sizes, getattr(large, "shape", ()), getattr(small, "shape", ()), strict=False):
+            if isinstance(size, int) and one != other:
+                return True
     return False
 
 
