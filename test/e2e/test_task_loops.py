@@ -517,3 +517,38 @@ func.func @main(%x: tensor<{of}xf32>, %y: tensor<{of}xf32>) -> tensor<f32> {{
     )
     x, y = np.random.default_rng(0).random((2, *shape), np.float32)
     np.testing.assert_allclose(made(x, y), -(x * y).sum(dtype=np.float64), rtol=1e-5)
+
+
+_OWN_BUFFERS = """
+func.func @main(%x: tensor<7x5xf32>, %o: tensor<7xf32>) -> tensor<7xf32> {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c5 = arith.constant 5 : index
+  %zero = arith.constant dense<0.0> : tensor<2xf32>
+  %r = scf.forall (%i) in (7) shared_outs(%out = %o) -> (tensor<7xf32>) {
+    %two = scf.for %j = %c0 to %c5 step %c1 iter_args(%t = %zero) -> (tensor<2xf32>) {
+      %v = tensor.extract %x[%i, %j] : tensor<7x5xf32>
+      %p = arith.andi %j, %c1 : index
+      %old = tensor.extract %t[%p] : tensor<2xf32>
+      %new = arith.addf %old, %v : f32
+      %u = tensor.insert %new into %t[%p] : tensor<2xf32>
+      scf.yield %u : tensor<2xf32>
+    }
+    %a = tensor.extract %two[%c0] : tensor<2xf32>
+    %b = tensor.extract %two[%c1] : tensor<2xf32>
+    %d = arith.subf %a, %b : f32
+    %one = tensor.from_elements %d : tensor<1xf32>
+    scf.forall.in_parallel {
+      tensor.parallel_insert_slice %one into %out[%i] [1] [1] : tensor<1xf32> into tensor<7xf32>
+    }
+  }
+  return %r : tensor<7xf32>
+}
+"""
+
+
+def test_iterations_have_buffers_of_their_own() -> None:
+    x = np.arange(35, dtype=np.float32).reshape(7, 5) ** 2
+    with devscope.compile(_OWN_BUFFERS, default="opencl:0", cache=False) as program:
+        found = program(x, np.zeros(7, np.float32))
+    np.testing.assert_array_equal(found, x[:, ::2].sum(1) - x[:, 1::2].sum(1))
