@@ -11,6 +11,8 @@ import pytest
 import devscope
 from devscope.errors import ExecutionError
 
+pytestmark = pytest.mark.sampled(2)
+
 PROGRAM = """
 func.func @scatter(%x: tensor<4x3xf32>, %i: tensor<5x1xi32>, %u: tensor<5x3xf32>) -> tensor<4x3xf32> {
   %0 = "stablehlo.scatter"(%x, %i, %u) <{scatter_dimension_numbers = #stablehlo.scatter<update_window_dims = [1],

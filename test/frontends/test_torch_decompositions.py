@@ -9,6 +9,9 @@ import pytest
 import devscope
 
 torch = pytest.importorskip("torch")
+
+pytestmark = pytest.mark.sampled(2)
+
 F = torch.nn.functional
 
 _PLACES = torch.tensor([[[0, 1], [2, 3], [1, 0]]] * 2)
