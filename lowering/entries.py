@@ -176,12 +176,10 @@ def _described(type_: Attribute, name: str) -> TensorSpec:
         isinstance(type_.encoding, NoneAttr) or str(type_.encoding).startswith(BOUNDS)
     ):
         element = type_.get_element_type()
-        if isinstance(element, IntegerType | IndexType | AnyFloat | ComplexType):
+        stored = _UNSIGNED.match(str(element))
+        if stored is not None or isinstance(element, IntegerType | IndexType | AnyFloat | ComplexType):
             sizes = [None if size == DYNAMIC_INDEX else size for size in type_.get_shape()]
-            return TensorSpec(str(element), sizes, False, name)
-        if (stored := _UNSIGNED.match(str(element))) is not None:
-            sizes = [None if size == DYNAMIC_INDEX else size for size in type_.get_shape()]
-            return TensorSpec(f"ui{stored[1]}", sizes, False, name)
+            return TensorSpec(f"ui{stored[1]}" if stored else str(element), sizes, False, name)
     return TensorSpec(str(type_), [], True, name)
 
 

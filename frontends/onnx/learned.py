@@ -110,7 +110,7 @@ def _normalizer(w: Writer) -> None:
     """Rows of zeros stay."""
     x, norm = as_rows(w), w.attr("norm", "MAX")
     if norm == "MAX":
-        size = w.op("ReduceMax", x, axes=[1], keepdims=1) if w.opset < 18 else _reduced(w, "ReduceMax", x)
+        size = w.reduced("ReduceMax", x, [1], keepdims=1)
     else:
         parts = w.op("Abs", x) if norm == "L1" else w.op("Mul", x, x)
         size = w.unsqueeze(w.sum(parts, [1]), 1)
@@ -120,10 +120,6 @@ def _normalizer(w: Writer) -> None:
         w.op("Reshape", w.op("Div", x, size), w.constant([-1], np.int64), result=0)
     else:
         w.op("Div", x, size, result=0)
-
-
-def _reduced(w: Writer, kind: str, x: str) -> str:
-    return w.op(kind, x, w.constant([1], np.int64), keepdims=1)
 
 
 @learned("Imputer")
@@ -183,10 +179,8 @@ def _label_encoder(w: Writer) -> None:
         same = w.op("Or", same, w.op("And", w.op("IsNaN", x), w.constant(np.isnan(keys), np.bool_)))
     # What is not found is one more, the last.
     first = w.op("Mul", w.op("Cast", same, to=_INT64), w.constant(np.arange(keys.size, 0, -1), np.int64))
-    most = w.op("ReduceMax", first, axes=[-1], keepdims=0) if w.opset < 18 else None
-    most = most or w.op("ReduceMax", first, w.constant([-1], np.int64), keepdims=0)
     back = np.concatenate([[default], values[::-1]]).astype(values.dtype)
-    w.op("Gather", w.constant(back, values.dtype), most, result=0)
+    w.op("Gather", w.constant(back, values.dtype), w.reduced("ReduceMax", first, [-1]), result=0)
 
 
 @learned("SVMRegressor")

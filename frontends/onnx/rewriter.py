@@ -162,15 +162,17 @@ class Writer:
         return self.constant(value, self.dtype)
 
     def mean(self, x: str, axes: Sequence[int]) -> str:
-        if self.opset < 18:
-            return self.op("ReduceMean", x, axes=axes, keepdims=1)
-        return self.op("ReduceMean", x, self.constant(axes, np.int64), keepdims=1)
+        return self.reduced("ReduceMean", x, axes, keepdims=1)
 
     def sum(self, x: str, axes: Sequence[int]) -> str:
         """Along axes, which go."""
-        if self.opset < 13:
-            return self.op("ReduceSum", x, axes=axes, keepdims=0)
-        return self.op("ReduceSum", x, self.constant(axes, np.int64), keepdims=0)
+        return self.reduced("ReduceSum", x, axes)
+
+    def reduced(self, kind: str, x: str, axes: Sequence[int], keepdims: int = 0) -> str:
+        """Axes are an operand of sums since opset 13, of other reductions since 18."""
+        if self.opset < (13 if kind == "ReduceSum" else 18):
+            return self.op(kind, x, axes=axes, keepdims=keepdims)
+        return self.op(kind, x, self.constant(axes, np.int64), keepdims=keepdims)
 
     def range(self, count: str) -> str:
         """The numbers, i64, below a scalar."""
@@ -217,31 +219,20 @@ LEARNED: dict[str, Rewrite] = {}
 """Operators of the domain ``ai.onnx.ml``: see `learned`."""
 
 
-def rewrites(*kinds: str) -> Callable[[Rewrite], Rewrite]:
-    """Registers what rewrites nodes of these operators."""
+def _registers(table: dict[str, Rewrite]) -> Callable[..., Callable[[Rewrite], Rewrite]]:
+    def of(*kinds: str) -> Callable[[Rewrite], Rewrite]:
+        def register(rewrite: Rewrite) -> Rewrite:
+            table.update(dict.fromkeys(kinds, rewrite))
+            return rewrite
 
-    def register(rewrite: Rewrite) -> Rewrite:
-        REWRITES.update(dict.fromkeys(kinds, rewrite))
-        return rewrite
+        return register
 
-    return register
-
-
-def contributes(*kinds: str) -> Callable[[Rewrite], Rewrite]:
-    """Registers what writes out nodes of these operators of the domain ``com.microsoft``."""
-
-    def register(rewrite: Rewrite) -> Rewrite:
-        CONTRIBUTED.update(dict.fromkeys(kinds, rewrite))
-        return rewrite
-
-    return register
+    return of
 
 
-def learned(*kinds: str) -> Callable[[Rewrite], Rewrite]:
-    """Registers what writes out nodes of these operators of the domain ``ai.onnx.ml``."""
-
-    def register(rewrite: Rewrite) -> Rewrite:
-        LEARNED.update(dict.fromkeys(kinds, rewrite))
-        return rewrite
-
-    return register
+rewrites = _registers(REWRITES)
+"""Registers what rewrites nodes of these operators."""
+contributes = _registers(CONTRIBUTED)
+"""Registers what writes out nodes of these operators of the domain ``com.microsoft``."""
+learned = _registers(LEARNED)
+"""Registers what writes out nodes of these operators of the domain ``ai.onnx.ml``."""

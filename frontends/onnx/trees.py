@@ -80,10 +80,7 @@ def scores(w: Writer, x: str, trees: Ensemble, aggregate: str) -> str:
     """A column for each target."""
     own = w.op("Gather", w.constant(trees.weights, trees.weights.dtype), leaves(w, x, trees))
     if aggregate in ("MIN", "MAX"):
-        kind = f"Reduce{aggregate.capitalize()}"
-        if w.opset < 18:
-            return w.op(kind, own, axes=[1], keepdims=0)
-        return w.op(kind, own, w.constant([1], np.int64), keepdims=0)
+        return w.reduced(f"Reduce{aggregate.capitalize()}", own, [1])
     found = w.sum(own, [1])
     count = w.constant(trees.roots.size, trees.weights.dtype)
     return w.op("Div", found, count) if aggregate == "AVERAGE" else found
