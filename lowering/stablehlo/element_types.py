@@ -1,5 +1,6 @@
 """Operations that mean something of their own for elements of some types, which upstream leaves, or takes as others."""
 
+import re
 from typing import Any
 
 from devscope.lowering import mlir_util
@@ -19,7 +20,7 @@ def expand_add(op: Any) -> None:
 def expand_extremum(op: Any) -> None:
     """Complex numbers are in order of their real parts, then of their imaginary parts; a first one with NaN is taken."""
     type_ = op.results[0].type
-    if not (of := _real(type_)):
+    if not (of := part_type(type_)):
         return
     direction = "GT" if op.name == "stablehlo.maximum" else "LT"
     part, mask = tensor(shape(type_), of), tensor(shape(type_), "i1")
@@ -45,20 +46,6 @@ def expand_extremum(op: Any) -> None:
     expand(op, "\n".join(lines))
 
 
-def expand_cube_root(op: Any) -> None:
-    """Of complex numbers the power, as in XLA."""
-    type_ = op.results[0].type
-    if _real(type_):
-        lines = [
-            "%third = stablehlo.constant dense<(0.33333333333333331, 0.0)> : "
-            + tensor(shape(type_), element(type_)),
-            f"%r = stablehlo.power %0, %third : {type_}",
-            f'"devscope.return"(%r) : ({type_}) -> ()',
-        ]
-        if ir.RankedTensorType(type_).has_static_shape:
-            expand(op, "\n".join(lines))
-
-
 def expand_bitcast(op: Any) -> None:
     """Between complex numbers of two widths: the parts of the narrow ones are halves of a part of a wide one.
 
@@ -67,16 +54,16 @@ def expand_bitcast(op: Any) -> None:
     old, new = op.operands[0].type, op.results[0].type
     static = ir.RankedTensorType(old).has_static_shape and ir.RankedTensorType(new).has_static_shape
     if not static and len(shape(old)) != len(shape(new)):
-        if _real(old) or _real(new):
+        if part_type(old) or part_type(new):
             raise ValueError("complex numbers of dynamic extents")
         small_bitcasts.expand_bitcast(op)
         return
-    if old == new or not (_real(old) and _real(new)) or not ir.RankedTensorType(old).has_static_shape:
+    if old == new or not (part_type(old) and part_type(new)) or not ir.RankedTensorType(old).has_static_shape:
         return
     if len(shape(old)) < len(shape(new)):
-        _split(op, shape(old), _real(old), _real(new))
+        _split(op, shape(old), part_type(old), part_type(new))
     else:
-        _join(op, shape(new), _real(new), _real(old))
+        _join(op, shape(new), part_type(new), part_type(old))
 
 
 def _split(op: Any, extents: list[int], wide: str, narrow: str) -> None:
@@ -120,7 +107,7 @@ def expand_reduced_precision(op: Any) -> None:
         return
     one = tensor([], element(type_))
     form = commas(f"{name} = {op.attributes[name]}" for name in ("exponent_bits", "mantissa_bits"))
-    _expand_each(op, [f'%r = "stablehlo.reduce_precision"(%0) <{{{form}}}> : ({one}) -> {one}'])
+    expand_each(op, [f'%result = "stablehlo.reduce_precision"(%0) <{{{form}}}> : ({one}) -> {one}'])
 
 
 def saturate(op: Any) -> None:
@@ -134,7 +121,7 @@ def saturate(op: Any) -> None:
         return
     if _IN_RANGE in op.attributes:
         return
-    extents = shape(source) if ir.RankedTensorType(source).has_static_shape else []
+    extents = part_extents(op)
     bits, wide = to.width - (not to.is_unsigned), "f64" if str(of) == "f64" else "f32"
     given, x, y, mask = (tensor(extents, each) for each in (of, wide, to, "i1"))
     least, end = 0 if to.is_unsigned else -(2**bits), 2**bits
@@ -154,29 +141,41 @@ def saturate(op: Any) -> None:
         f"%most = stablehlo.constant dense<{end - 1}> : {y}",
         f"%zero = stablehlo.constant dense<0> : {y}",
         *chosen("above", "GE", "%high", "%most", "%i"),
-        *chosen("r" if to.is_unsigned else "below", "GT", "%low", "%above", "%least"),
+        *chosen("result" if to.is_unsigned else "below", "GT", "%low", "%above", "%least"),
     ]
     if not to.is_unsigned:
-        lines += chosen("r", "EQ", "%x", "%below", "%zero")
-    _expand_each(op, lines)
+        lines += chosen("result", "EQ", "%x", "%below", "%zero")
+    expand_each(op, lines)
 
 
 _IN_RANGE = "devscope.in_range"
 
 
-def _expand_each(op: Any, lines: list[str]) -> None:
-    """Replace ``op`` by what makes ``%r`` of ``%0``: whole tensors, or if extents are dynamic, their elements."""
-    source, result = op.operands[0].type, op.results[0].type
-    if not ir.RankedTensorType(source).has_static_shape:
-        lines = [
-            f'%all = "stablehlo.map"(%0) <{{dimensions = array<i64: {commas(range(len(shape(source))))}>}}> ({{',
-            f"^bb0(%e: {tensor([], element(source))}):",
-            *(line.replace("%0", "%e") for line in lines),
-            f"stablehlo.return %r : {tensor([], element(result))}",
-            f"}}) : ({source}) -> {result}",
-        ]
-    name = "%r" if ir.RankedTensorType(source).has_static_shape else "%all"
-    expand(op, "\n".join([*lines, f'"devscope.return"({name}) : ({result}) -> ()']))
+def part_extents(op: Any) -> list[int]:
+    """The extents of what `expand_each` computes: whole tensors, or if some extents are dynamic, their elements."""
+    return shape(op.results[0].type) if _is_static(op) else []
+
+
+def _is_static(op: Any) -> bool:
+    return all(ir.RankedTensorType(value.type).has_static_shape for value in (*op.operands, *op.results))
+
+
+def expand_each(op: Any, lines: list[str]) -> None:
+    """Replace ``op`` by what makes ``%result`` of ``%0``, ``%1`` and so on, of the extents `part_extents`."""
+    result, types = op.results[0].type, [value.type for value in op.operands]
+    if _is_static(op):
+        expand(op, "\n".join([*lines, f'"devscope.return"(%result) : ({result}) -> ()']))
+        return
+    names = [f"%{number}" for number in range(len(types))]
+    elements = commas(f"%e{number}: {tensor([], element(type_))}" for number, type_ in enumerate(types))
+    lines = [
+        f'%all = "stablehlo.map"({commas(names)}) <{{dimensions = array<i64: {commas(range(len(shape(types[0]))))}>}}> ({{',
+        f"^bb0({elements}):",
+        *(re.sub(r"%(\d+)\b", r"%e\1", line) for line in lines),
+        f"stablehlo.return %result : {tensor([], element(result))}",
+        f"}}) : ({commas(types)}) -> {result}",
+    ]
+    expand(op, "\n".join([*lines, f'"devscope.return"(%all) : ({result}) -> ()']))
 
 
 def expand_dot(op: Any) -> None:
@@ -207,7 +206,7 @@ def expand_tuple(op: Any) -> None:
         op.erase()
 
 
-def _real(type_: Any) -> str:
+def part_type(type_: Any) -> str:
     """What the parts of complex elements are, if elements are complex."""
     name = str(element(type_))
     return name.removeprefix("complex<").rstrip(">") if name.startswith("complex<") else ""

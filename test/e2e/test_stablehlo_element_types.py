@@ -28,6 +28,13 @@ func.func @root(%a: tensor<3xcomplex<f64>>) -> tensor<3xcomplex<f64>> {
   %0 = stablehlo.cbrt %a : tensor<3xcomplex<f64>>
   return %0 : tensor<3xcomplex<f64>>
 }
+func.func @powers(%a: tensor<?xcomplex<f64>>, %b: tensor<?xcomplex<f64>>)
+    -> (tensor<?xcomplex<f64>>, tensor<?xcomplex<f64>>, tensor<?xcomplex<f64>>) {
+  %0 = stablehlo.power %a, %b : tensor<?xcomplex<f64>>
+  %1 = stablehlo.atan2 %a, %b : tensor<?xcomplex<f64>>
+  %2 = stablehlo.cbrt %a : tensor<?xcomplex<f64>>
+  return %0, %1, %2 : tensor<?xcomplex<f64>>, tensor<?xcomplex<f64>>, tensor<?xcomplex<f64>>
+}
 func.func @split(%a: tensor<3xcomplex<f64>>) -> tensor<3x2xcomplex<f32>> {
   %0 = stablehlo.bitcast_convert %a : (tensor<3xcomplex<f64>>) -> tensor<3x2xcomplex<f32>>
   return %0 : tensor<3x2xcomplex<f32>>
@@ -132,6 +139,21 @@ def test_complex_numbers_are_ordered_by_real_parts_first(program: Any, size: int
 def test_cube_root_of_complex_numbers(program: Any) -> None:
     a = np.array([3 + 4j, -8, 1j])
     np.testing.assert_allclose(program.run("root", a), a ** (1 / 3), rtol=1e-14, atol=1e-15)
+
+
+def test_powers_and_angles_of_complex_numbers_that_are_infinite_or_not_numbers(program: Any) -> None:
+    inf, nan = np.inf, np.nan
+    a = np.array([0, 0, 0, complex(inf, 0), complex(inf, 0), 1, complex(nan, 1), complex(inf, inf), 2 + 1j, 1j, 0])
+    b = np.array([0, 2, -1, 2, -2, complex(nan, inf), 0, 1, 1 - 1j, complex(-0.0, -1), 1j])
+    both = complex(nan, nan)
+    powers = [1, 0, both, complex(inf, 0), 0, 1, 1, both, (2 + 1j) ** (1 - 1j), np.exp(np.pi / 2), both]
+    y, x = a[8], b[8]
+    turn = -1j * np.log((x + 1j * y) / np.sqrt(x * x + y * y))
+    angles = [both, 0, np.pi, both, both, both, both, both, turn, np.pi * 3 / 4, 0]
+    power, angle, root = program.run("powers", a, b)
+    np.testing.assert_allclose(power, powers, rtol=1e-13, atol=1e-15)
+    np.testing.assert_allclose(angle, angles, rtol=1e-13, atol=1e-15)
+    np.testing.assert_allclose(root[8], (2 + 1j) ** (1 / 3), rtol=1e-14)
 
 
 def test_bits_of_complex_numbers(program: Any) -> None:
