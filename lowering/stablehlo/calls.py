@@ -45,6 +45,8 @@ def expand_custom_call(op: Any) -> None:
         _assert(op)
     elif name == "stablehlo.dynamic_reduce_window":
         expand_dynamic_reduce_window(op)
+    elif name == "stablehlo.dynamic_top_k":
+        _sort_and_cut_largest(op)
     elif name == "ApproxTopK":
         _sort_and_cut(op)
     elif name == "devscope.require":
@@ -105,6 +107,41 @@ def _sort_and_cut(op: Any) -> None:
         f'"{RETURN}"({commas(f"%r{n}" for n in range(count))}) : ({commas(results)}) -> ()',
     ]
     expand(op, "\n".join(lines), blocks=[mlir_util.entry_block(function)])
+
+
+def _sort_and_cut_largest(op: Any) -> None:
+    """JAX's call: the largest of the last dimension and where they are, as many as the second operand says."""
+    given, of = op.operands[0].type, element(op.operands[0].type)
+    extents = shape(given)
+    rank, whole, cut = len(extents), [given, tensor(extents, "i32")], [*extents[:-1], -1]
+    order = (
+        "TOTALORDER" if isinstance(of, ir.FloatType) else "UNSIGNED" if str(of)[:2] in ("ui", "i1") else "SIGNED"
+    )
+    one, places = tensor([], of), tensor([], "i32")
+    lines: list[str] = []
+    extents_of(lines.append, "n", "%0", given)
+    sizes = f"tensor<{rank}xindex>"
+    lines += [
+        f"%sizes = tensor.from_elements {commas(f'%n{axis}' for axis in range(rank))} : {sizes}",
+        f"%i = stablehlo.dynamic_iota %sizes, dim = {rank - 1} : ({sizes}) -> {whole[1]}",
+        f'%s:2 = "stablehlo.sort"(%0, %i) <{{dimension = {rank - 1} : i64, is_stable = true}}> ({{',
+        f"^bb0(%a: {one}, %b: {one}, %p: {places}, %q: {places}):",
+        f"%l = stablehlo.compare GT, %a, %b, {order} : ({one}, {one}) -> tensor<i1>",
+        f"stablehlo.return %l : tensor<i1>\n}}) : ({commas(whole)}) -> ({commas(whole)})",
+        f"%count = tensor.extract %1[] : {op.operands[1].type}",
+        f"%k = arith.index_cast %count : {element(op.operands[1].type)} to index",
+        f"%few = arith.cmpi ule, %k, %n{rank - 1} : index",
+        'cf.assert %few, "more elements are asked for than there are"',
+    ]
+    lengths = commas([*(extent if extent >= 0 else f"%n{axis}" for axis, extent in enumerate(extents[:-1])), "%k"])
+    place = f"[{commas([0] * rank)}] [{lengths}] [{commas([1] * rank)}]"
+    results = [result.type for result in op.results]
+    for n, (type_, result) in enumerate(zip(whole, results, strict=True)):
+        part = tensor(cut, element(result))
+        lines.append(f"%c{n} = tensor.extract_slice %s#{n}{place} : {type_} to {part}")
+        lines.append(f"%r{n} = tensor.cast %c{n} : {part} to {result}")
+    lines.append(f'"{RETURN}"(%r0, %r1) : ({commas(results)}) -> ()')
+    expand(op, "\n".join(lines))
 
 
 def _called(op: Any, name: str) -> Any:

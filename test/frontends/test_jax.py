@@ -168,6 +168,19 @@ def test_dynamic_dimensions() -> None:
             equal(made(x, weights), function(x, weights))
 
 
+def test_as_many_of_the_largest_as_a_dimension_says() -> None:
+    def function(x: Any) -> Any:
+        return jax.lax.top_k(x, x.shape[1] // 2)
+
+    (columns,) = jax.export.symbolic_shape("n")
+    exported = jax.export.export(jax.jit(function))(jax.ShapeDtypeStruct((2, columns), np.float32))
+    x = np.array([[1, 3, np.nan, 3, -1], [0, -np.inf, -0.0, 5, 5]], np.float32)
+    exe = devscope.compile(exported, default="cpu:0")
+    for size in (1, 5):
+        for got, wanted in zip(exe(x[:, :size]), function(x[:, :size]), strict=True):
+            np.testing.assert_array_equal(got, wanted)
+
+
 def test_what_jax_has_for_processors_only() -> None:
     x = np.array([[2, 1], [1, 3]], np.float32)
     values = devscope.run(lambda x: jnp.linalg.eigvalsh(x), x, cache=False)
