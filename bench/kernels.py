@@ -20,6 +20,7 @@ On a busy machine, ``--bursts``: calls are in bursts under real-time priority (`
 With ``--device`` the work is on a device of the same cores, beside devscope's host code and the peers, all on as
 many threads as the process has cores. Inputs and results stay on the device: a loop in the program repeats the
 work, and the table has the time of an iteration by the clock: launches count, copies to and from the host do not.
+So it does for devscope's host code there.
 
 Torch may live in an environment of its own; PYTHON is its interpreter (default: $DEVSCOPE_TORCH_PYTHON, else this
 one, else that of build/bench/torch). Without one, it is left out. To make one:
@@ -328,7 +329,7 @@ def main() -> int:
                 torch if kind in ("torch", "compile") and torch else sys.executable,
                 directory,
                 options.small,
-                device if kind == "device" else None,
+                {"device": device, "devscope": "cpu:0" if device else None}.get(kind),
             )
             for count in threads
             for kind in (*(["device"] if device else []), "devscope", *peers)

@@ -91,13 +91,17 @@ def can_reduce(nest: Nest) -> bool:
 
 
 class VectorLoop:
-    """The loop ``loop`` of ``nest``, ``lanes`` iterations at once; ``used``: which arguments of the body are."""
+    """The loop ``loop`` of ``nest``, ``lanes`` iterations at once; ``used``: which arguments of the body are.
 
-    def __init__(self, nest: Nest, loop: int, lanes: int, used: Sequence[bool]) -> None:
+    ``registers``: how many of the processor so many elements take.
+    """
+
+    def __init__(self, nest: Nest, loop: int, lanes: int, used: Sequence[bool], registers: int = 1) -> None:
         self._nest = nest
         self._loop = loop
         self._lanes = lanes
         self._used = used
+        self._sums_at_once = max(1, _AT_ONCE // registers)
         self._combiners: list[Any] = combiners(nest.op)  # none is None where they are used
         self._arguments = list(mlir_util.entry_block(nest.op).arguments)
 
@@ -130,7 +134,7 @@ class VectorLoop:
             ]
 
         if length is None or length >= 2 * lanes:
-            at_once = 2 * _AT_ONCE if is_light(self._nest) else _AT_ONCE
+            at_once = self._sums_at_once * (2 if is_light(self._nest) else 1)
             at_once = at_once if length is None else min(at_once, length // lanes)
 
             def several(inside: Builder, index: Any, values: list[Any]) -> list[Any]:
@@ -163,7 +167,7 @@ class VectorLoop:
         """
         loop, first, last = rows
         length = _length(bounds)
-        if length is not None and length <= _AT_ONCE * self._lanes and can_reduce(self._nest):
+        if length is not None and length <= self._sums_at_once * self._lanes and can_reduce(self._nest):
             self._keep_row(build, rows, (bounds[0], length), indices, load)
             return
 
@@ -205,7 +209,7 @@ class VectorLoop:
         for at in range(0, length, lanes):
             index = build.value("arith.addi", [begin, build.constant(at)], build.index)
             pieces.append((index, _mask(build, length - at, lanes) if length - at < lanes else None))
-        count, at_once = len(pieces) * len(self._nest.results), max(1, _AT_ONCE // len(pieces))
+        count, at_once = len(pieces) * len(self._nest.results), max(1, self._sums_at_once // len(pieces))
 
         def row(inside: Builder, place: Any, values: list[Any]) -> list[Any]:
             around = {**indices, loop: place}

@@ -57,7 +57,9 @@ class WholeVectors(Emitter):
     def _find_vector_loop(self) -> VectorLoop | None:
         if not self._width or self._is_guarded:
             return None
-        return VectorLoop(self._nest, self._order[-1], self._width, self._used)
+        register = self._numbers.get("vector") or LINE
+        registers = max(1, self._width * _widest(self._nest) // register)
+        return VectorLoop(self._nest, self._order[-1], self._width, self._used, registers)
 
     def _part_of_line(
         self, build: Builder, bounds: tuple[Any, Any], indices: dict[int, Any], loaded: dict[int, Any]
