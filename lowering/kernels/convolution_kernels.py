@@ -2,11 +2,14 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
+from typing import Any
 
 from devscope.lowering import mlir_util
+from devscope.lowering.interop.bindings import ir
 from devscope.lowering.kernels.accumulators import zeros_before
 from devscope.lowering.kernels.convolution_calls import Call
-from devscope.lowering.kernels.epilogue import epilogue_of
+from devscope.lowering.kernels.epilogue import Epilogue, epilogue_of
 from devscope.lowering.kernels.library import KernelLibrary
 from devscope.lowering.kernels.packed_constants import PackedConstants
 from devscope.lowering.kernels.phases import Shift, phases
@@ -95,7 +98,7 @@ class Plan:
         follows = None
         if fill is not None and not self.outer:
             follows = epilogue_of(op, found.result, library.functions, found.sources)
-        if follows is not None and any(self.places(axes) is None for _, axes in follows.operands):
+        if follows is not None and not self._fits(follows):
             follows = None
         if follows is not None:
             schedules.include(follows.op, element_of(follows.result), self.sizes())
@@ -108,6 +111,32 @@ class Plan:
         for old in (follows, fill, op):
             if old is not None:
                 old.erase()
+
+    def _fits(self, follows: Epilogue) -> bool:
+        """Whether the kernel can write the result of ``follows`` and read its operands: slices may be neither."""
+        result, axes = follows.result, range(len(self.found.axes_of_result))
+        if strides_of(result)[-1] != 1 or not self._is_one_axis(result, axes):
+            return False
+        return all(
+            (places := self.places(axes)) is not None and (not places[1] or self._is_one_axis(value, axes))
+            for value, axes in follows.operands
+        )
+
+    def _is_one_axis(self, value: Any, axes: Sequence[int]) -> bool:
+        """Whether the pixels of `chain` are one axis in ``value``, too, with these axes of the result."""
+        places = [list(axes).index(self.found.axes_of_result[loop]) for loop in self.chain]
+        if any(place + 1 != after for place, after in pairwise(places)):
+            return False
+        if len(places) == 1 or mlir_util.is_whole_buffer(value.type):
+            return True
+        dynamic = ir.ShapedType.get_dynamic_size()
+        strides: list[Any] = strides_of(value)
+        sizes = [None if size == dynamic else size for size in ir.MemRefType(value.type).shape]
+        return all(
+            None not in (strides[before], strides[after], sizes[after])
+            and strides[before] == strides[after] * sizes[after]
+            for before, after in pairwise(places)
+        )
 
     def places(self, axes: Sequence[int]) -> tuple[bool, bool, bool] | None:
         """Whether an operand with these axes of the result differs by batch, pixel and filter; None if some of

@@ -423,3 +423,38 @@ def test_one_channel_on_a_device_adds_to_what_is_there() -> None:
     x, w, sums = (rng.standard_normal(shape).astype(np.float32) for shape in ((2, 9, 1), (3, 1), (2, 7, 1)))
     expected = sums + sum(x[:, k : k + 7] * w[k] for k in range(3))
     np.testing.assert_allclose(made(x, w, sums), expected, rtol=1e-5, atol=1e-6)
+
+
+_SLICES = {
+    "[0, 0, 1, 1] [2, 8, 16, 16] [1, 1, 1, 1]": (slice(1, 17), slice(1, 17)),
+    "[0, 0, 1, 2] [2, 8, 16, 16] [1, 1, 2, 1]": (slice(1, 32, 2), slice(2, 18)),
+    "[0, 0, 3, 1] [2, 8, 16, 16] [1, 1, 1, 2]": (slice(3, 19), slice(1, 32, 2)),
+}
+
+
+@pytest.mark.parametrize("place", _SLICES)
+def test_what_follows_reads_and_writes_slices(place: str) -> None:
+    """The pixels of the result are one axis, those of a slice are not."""
+    image, result = "tensor<2x8x16x16xf32>", "tensor<2x8x34x34xf32>"
+    source = f"""
+        func.func @main(%x: tensor<2x8x18x18xf32>, %w: tensor<8x8x3x3xf32>, %y: {result}) -> {result} {{
+          %zero = arith.constant 0.0 : f32
+          %empty = tensor.empty() : {image}
+          %whole = tensor.empty() : {result}
+          %filled = linalg.fill ins(%zero : f32) outs(%whole : {result}) -> {result}
+          %zeros = linalg.fill ins(%zero : f32) outs(%empty : {image}) -> {image}
+          %sums = linalg.conv_2d_nchw_fchw ins(%x, %w : tensor<2x8x18x18xf32>, tensor<8x8x3x3xf32>)
+            outs(%zeros : {image}) -> {image}
+          %part = tensor.extract_slice %y{place} : {result} to {image}
+          %done = linalg.add ins(%sums, %part : {image}, {image}) outs(%empty : {image}) -> {image}
+          %end = tensor.insert_slice %done into %filled{place} : {image} into {result}
+          return %end : {result}
+        }}
+    """
+    rng = np.random.default_rng(0)
+    x, w, y = (rng.integers(-4, 5, s).astype(np.float32) for s in ((2, 8, 18, 18), (8, 8, 3, 3), (2, 8, 34, 34)))
+    windows = np.lib.stride_tricks.sliding_window_view(x, (3, 3), (2, 3))
+    want, at = np.zeros_like(y), (slice(None), slice(None), *_SLICES[place])
+    want[at] = np.einsum("nchwij,fcij->nfhw", windows, w) + y[at]
+    with devscope.compile(source, cache=False) as executable:
+        np.testing.assert_array_equal(executable(x, w, y), want)
