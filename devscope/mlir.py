@@ -99,7 +99,7 @@ def _apply(made: ModulePass, op: Any) -> None:
 
     from devscope.dialects.context import make_planning_context
     from devscope.errors import VerifyError
-    from devscope.frontends.mlir import written
+    from devscope.lowering.interop.other_bindings import written
     from devscope.lowering.interop.session import Session
 
     session = Session(make_planning_context())

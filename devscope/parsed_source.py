@@ -7,7 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from devscope.errors import InputError, Note, ParseError
-from devscope.frontends import DeferredSource, ImportedSource, imported, stablehlo
+from devscope.frontends import DeferredSource, ImportedSource, imported
+from devscope.lowering.interop import artifacts
 from devscope.lowering.interop.bindings import children, not_text, without_dialect_modules
 from devscope.lowering.interop.literals import detach_literals
 from devscope.lowering.interop.parse_apart import parsed_apart
@@ -92,13 +93,13 @@ def _parse_artifact(source: bytes | Path, name: str) -> ParsedSource | None:
     start = source
     if isinstance(source, Path):
         with reading(source), source.open("rb") as file:
-            start = file.read(stablehlo.HEAD_BYTES)
-    if not stablehlo.is_portable_artifact(bytes(start)):
+            start = file.read(artifacts.HEAD_BYTES)
+    if not artifacts.is_portable_artifact(bytes(start)):
         return None
     with reading(name):
         data = source.read_bytes() if isinstance(source, Path) else source
     context = make_mlir_context()
-    return ParsedSource(context, stablehlo.read_artifact(data, name, context))
+    return ParsedSource(context, artifacts.read_artifact(data, name, context))
 
 
 def _parse_detached(source: bytes | Path, name: str) -> ParsedSource | None:

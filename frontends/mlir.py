@@ -1,60 +1,23 @@
 """Modules of MLIR's Python bindings: ``mlir``, ``torch_mlir``, ``jaxlib.mlir``, each in the context of its user.
 
-A module of another package, or another context, comes and goes as bytecode. Between builds that may be of
-different versions StableHLO comes as a portable artifact, the form that it keeps stable.
+A module of another package, or another context, comes as `other_bindings` write it, and goes as bytecode.
 """
 
 from __future__ import annotations
 
 import importlib
-import io
 from typing import Any
 
 from devscope.errors import InputError
 from devscope.frontends import ImportedSource
-from devscope.lowering.interop.bindings import PACKAGE, children, load
+from devscope.lowering.interop.other_bindings import package_of, written
 
 _NAME = "<module>"
 
 
-def package_of(module: Any) -> str:
-    """The bindings that ``module``, or a context, belongs to: ``"torch_mlir"``, ``"jaxlib.mlir"``."""
-    name = next(kind.__module__ for kind in type(module).__mro__ if "._mlir_libs" in kind.__module__)
-    return name.partition("._mlir_libs")[0]
-
-
 def read_module(module: Any) -> ImportedSource:
     """What is in a module, or in the operation that it is."""
-    package = package_of(module)
-    if package != PACKAGE and _has_stablehlo(module):
-        return ImportedSource(_NAME, _portable_artifact(package, module))
     return ImportedSource(_NAME, written(module))
-
-
-def written(module: Any) -> bytes:
-    """Bytecode, which carries locations over to another context, too."""
-    stream = io.BytesIO()
-    module.operation.write_bytecode(stream)
-    return stream.getvalue()
-
-
-def _has_stablehlo(module: Any) -> bool:
-    functions = [op for op in children(module.operation) if op.name == "func.func"]
-    return any(op.name.startswith(("stablehlo.", "chlo.")) for function in functions for op in children(function))
-
-
-def _portable_artifact(package: str, module: Any) -> bytes:
-    try:
-        theirs: Any = importlib.import_module(f"{package}.dialects.stablehlo")
-    except ImportError:
-        raise InputError(
-            f"a module of '{package}' has StableHLO, and that package cannot write a portable artifact",
-            notes=["give its text: str(module)"],
-        ) from None
-    ours = load("_mlir_libs._stablehlo")
-    version = theirs.get_smaller_version(ours.get_current_version(), theirs.get_current_version())
-    data = theirs.serialize_portable_artifact(module, version)
-    return data if isinstance(data, bytes) else data.encode()
 
 
 def load_dialect(context: Any) -> None:
@@ -64,7 +27,7 @@ def load_dialect(context: Any) -> None:
     """
     from devscope.dialects.irdl_file import IRDL_FILE
 
-    if context.is_dialect_loaded("device"):
+    if hasattr(context, "is_dialect_loaded") and context.is_dialect_loaded("device"):  # JAX's of before lack it
         return
     package = package_of(context)
     bindings: Any = importlib.import_module(f"{package}.ir")

@@ -9,14 +9,30 @@ import sys
 from typing import Any
 
 from devscope.errors import ParseError, SourceLocation
+from devscope.lowering.interop.artifacts import parse
 from devscope.lowering.interop.bindings import ir
 from devscope.lowering.interop.parsing import BYTECODE_MAGIC, bytecode, make_mlir_context, parse_text
 
 
-def _answer(data: bytes, filename: str) -> bytes | ParseError | None:
+def _reread(data: bytes, filename: str, context: Any) -> Any:
+    """The module in bytecode that JAX's bindings read, or None."""
+    from devscope.lowering.interop.other_bindings import reread_bytecode
+
+    if (read := reread_bytecode(data)) is None:
+        return None
     try:
-        module = parse_text(data, filename, make_mlir_context())
+        return parse(read, filename, context)
+    except ParseError:
+        return None
+
+
+def _answer(data: bytes, filename: str) -> bytes | ParseError | None:
+    context = make_mlir_context()
+    try:
+        module = parse_text(data, filename, context)
     except ParseError as error:
+        if data.startswith(BYTECODE_MAGIC) and (module := _reread(data, filename, context)) is not None:
+            return bytecode(module)
         # Text is parsed again by the process that asks, whose message is as good.
         if not data.startswith(BYTECODE_MAGIC):
             return None

@@ -8,12 +8,13 @@ from xdsl.dialects.builtin import ModuleOp, UnregisteredOp
 from devscope.dialects.context import make_context
 from devscope.errors import LoweringError, OptionError
 from devscope.gc_pause import gc_paused
+from devscope.lowering.interop.artifacts import parse
 from devscope.lowering.interop.attributes import AttributeBridge
 from devscope.lowering.interop.bindings import ir, passmanager
 from devscope.lowering.interop.diagnostics import translate
 from devscope.lowering.interop.exporter import Exporter
 from devscope.lowering.interop.importer import Importer
-from devscope.lowering.interop.parsing import make_mlir_context, parse_text
+from devscope.lowering.interop.parsing import make_mlir_context
 from devscope.lowering.interop.properties import HiddenProperties
 
 
@@ -34,11 +35,11 @@ class Session:
         self._bridge, self._hidden = bridge, hidden
 
     def parse(self, text: str | bytes, filename: str = "<input>") -> Any:
-        """The verified ``ir.Module`` of MLIR text or bytecode; locations in text name ``filename``.
+        """The verified ``ir.Module`` of MLIR text, bytecode or an artifact; locations in text name ``filename``.
 
         Raises `ParseError`.
         """
-        return parse_text(text, filename, self.context)
+        return parse(text, filename, self.context)
 
     def to_xdsl(self, module: Any) -> ModuleOp:
         """The xDSL twin of ``module``, an ``ir.Module`` of this session, which stays as it is.

@@ -137,11 +137,23 @@ assert "devscope" not in sys.modules
 def test_bindings_without_irdl() -> None:
     jaxlib = pytest.importorskip("jaxlib.mlir.ir")
     context = jaxlib.Context()
-    if hasattr(context, "is_dialect_loaded"):
-        with pytest.raises(InputError, match=r"'jaxlib\.mlir' cannot load dialects"):
-            devscope.mlir.load_dialect(context)
-        context.allow_unregistered_dialects = True
+    with pytest.raises(InputError, match=r"'jaxlib\.mlir' cannot load dialects"):
         devscope.mlir.load_dialect(context)
+    context.allow_unregistered_dialects = True
+    devscope.mlir.load_dialect(context)
+
+
+def test_a_pass_on_a_module_of_jax() -> None:
+    jaxlib = pytest.importorskip("jaxlib.mlir.ir")
+    make_ir_context = pytest.importorskip("jax._src.interpreters.mlir").make_ir_context
+    with make_ir_context() as context:
+        context.allow_unregistered_dialects = True
+        module = jaxlib.Module.parse(
+            "func.func @main(%x: tensor<2xf32>) -> tensor<2xf32> {\n"
+            "  %0 = stablehlo.abs %x : tensor<2xf32>\n  return %0 : tensor<2xf32>\n}"
+        )
+        devscope.mlir.run_pass(module, "device-plan", default="cpu:0")
+        assert "device.scope" in str(module)
 
 
 def test_a_pass_on_functions(module: Any) -> None:

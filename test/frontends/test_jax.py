@@ -1,6 +1,8 @@
 """JAX functions as programs: names, dtypes, nesting and dynamic dimensions are those of the function."""
 
+import re
 from collections import OrderedDict
+from io import BytesIO
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -223,6 +225,34 @@ def test_sharding_constraints_of_one_device() -> None:
 
     equal(devscope.run(function, X), (X + 1) * 2)
     equal(devscope.run(jax.jit(function, in_shardings=sharding), X), (X + 1) * 2)
+
+
+SHARDED = """
+func.func @main(%x: tensor<2xf32>) -> tensor<2xf32> {
+  %0 = stablehlo.custom_call @Sharding(%x) {sdy.sharding_rule = #sdy.op_sharding_rule<([i])->([i]) {i=2}>}
+    : (tensor<2xf32>) -> tensor<2xf32>
+  %1 = stablehlo.add %0, %x : tensor<2xf32>
+  return %1 : tensor<2xf32>
+}
+"""
+
+
+@pytest.mark.parametrize("rule", [True, False])
+@pytest.mark.parametrize("is_bytecode", [True, False])
+def test_modules_of_bindings_of_jax(rule: bool, is_bytecode: bool) -> None:
+    """They stay as they are. Bytecode of another version of MLIR is read by those who wrote it."""
+    from jax._src.interpreters.mlir import make_ir_context
+    from jaxlib.mlir import ir
+
+    text = SHARDED if rule else re.sub(r"\{sdy.*\}", "", SHARDED)
+    with make_ir_context():
+        module = ir.Module.parse(text)
+        before, stream = str(module), BytesIO()
+        module.operation.write_bytecode(stream)
+        x = np.ones(2, np.float32)
+        result = devscope.run(stream.getvalue() if is_bytecode else module, x, default="cpu:0", cache=False)
+        np.testing.assert_array_equal(result, 2 * x)
+        assert str(module) == before
 
 
 def test_exported_and_the_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -6,7 +6,7 @@ from typing import Any
 
 from devscope.errors import ParseError
 from devscope.lowering.interop.bindings import load_optional
-from devscope.lowering.interop.parsing import BYTECODE_MAGIC
+from devscope.lowering.interop.parsing import BYTECODE_MAGIC, parse_text
 
 _PRODUCER = b"StableHLO_v"
 _START = len(BYTECODE_MAGIC)
@@ -17,6 +17,13 @@ HEAD_BYTES = _START + 10 + len(_PRODUCER)
 def is_portable_artifact(data: bytes) -> bool:
     """Whether bytes are MLIR bytecode that StableHLO wrote: behind the magic, a version, then the producer."""
     return data.startswith(BYTECODE_MAGIC) and _PRODUCER in data[_START:HEAD_BYTES]
+
+
+def parse(source: str | bytes, name: str, context: Any) -> Any:
+    """The ``ir.Module`` in text, bytecode or an artifact, in ``context``. Raises ParseError."""
+    if isinstance(source, bytes) and is_portable_artifact(source):
+        return read_artifact(source, name, context)
+    return parse_text(source, name, context)
 
 
 def read_artifact(data: bytes, name: str, context: Any) -> Any:
