@@ -8,7 +8,7 @@ from typing import Any
 
 from devscope.errors import InputError, Note, ParseError
 from devscope.frontends import DeferredSource, ImportedSource, imported
-from devscope.lowering.interop import artifacts
+from devscope.lowering.interop.artifacts import is_portable_artifact, read_artifact
 from devscope.lowering.interop.bindings import children, not_text, without_dialect_modules
 from devscope.lowering.interop.literals import detach_literals
 from devscope.lowering.interop.parse_apart import parsed_apart
@@ -64,7 +64,7 @@ def parse_source(source: Any, detach: bool = False) -> ParsedSource:
     outside: Path | bytes = path or (source.data if has_name else source)
     if isinstance(outside, str):
         outside = encoded(outside)
-    parsed = _parse_artifact(outside, name)
+    parsed = _parse_artifact(source) if isinstance(source, ImportedSource) else None
     if parsed is None and detach:
         parsed = _parse_detached(outside, name)
     if parsed is None:
@@ -88,18 +88,12 @@ def _held(source: bytes | Path, texts: Iterable[bytes]) -> set[bytes]:
         return {text for text in texts if data.find(text) >= 0}
 
 
-def _parse_artifact(source: bytes | Path, name: str) -> ParsedSource | None:
-    """None for what is no portable artifact of StableHLO."""
-    start = source
-    if isinstance(source, Path):
-        with reading(source), source.open("rb") as file:
-            start = file.read(artifacts.HEAD_BYTES)
-    if not artifacts.is_portable_artifact(bytes(start)):
+def _parse_artifact(source: ImportedSource) -> ParsedSource | None:
+    """None for what is no portable artifact of StableHLO. Others can be damaged: `_parse` reads them."""
+    if not is_portable_artifact(source.data):
         return None
-    with reading(name):
-        data = source.read_bytes() if isinstance(source, Path) else source
     context = make_mlir_context()
-    return ParsedSource(context, artifacts.read_artifact(data, name, context))
+    return ParsedSource(context, read_artifact(source.data, source.name, context))
 
 
 def _parse_detached(source: bytes | Path, name: str) -> ParsedSource | None:

@@ -9,14 +9,12 @@ from devscope.lowering.interop.bindings import load_optional
 from devscope.lowering.interop.parsing import BYTECODE_MAGIC, parse_text
 
 _PRODUCER = b"StableHLO_v"
-_START = len(BYTECODE_MAGIC)
-HEAD_BYTES = _START + 10 + len(_PRODUCER)
-"""As many bytes of a file tell whether it is an artifact."""
+_HEAD_BYTES = len(BYTECODE_MAGIC) + 10 + len(_PRODUCER)
 
 
 def is_portable_artifact(data: bytes) -> bool:
     """Whether bytes are MLIR bytecode that StableHLO wrote: behind the magic, a version, then the producer."""
-    return data.startswith(BYTECODE_MAGIC) and _PRODUCER in data[_START:HEAD_BYTES]
+    return data.startswith(BYTECODE_MAGIC) and _PRODUCER in data[:_HEAD_BYTES]
 
 
 def parse(source: str | bytes, name: str, context: Any) -> Any:

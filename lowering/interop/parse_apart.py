@@ -1,7 +1,8 @@
 """Sources that MLIR or its bindings may not survive are parsed by another process (`parse_worker`) first.
 
 MLIR's reader of bytecode trusts what it reads: damaged bytecode makes it read memory that is not its own, or end
-the process ("SmallVector unable to grow"). So bytecode is read and written anew there, and only that is read here.
+the process ("SmallVector unable to grow"). So bytecode is read and written anew there, and only that is read here;
+portable artifacts are bytecode, too.
 The bindings end the process when Python asks for the name of an operation that is not UTF-8; in text such a name
 has an escape. That, and what is known to end MLIR's reader of text, is looked for in text (`_is_fatal`). It takes
 as long as to load MLIR once more. Text with brackets too deep inside each other is refused without that.

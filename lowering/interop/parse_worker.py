@@ -9,9 +9,9 @@ import sys
 from typing import Any
 
 from devscope.errors import ParseError, SourceLocation
-from devscope.lowering.interop.artifacts import parse
+from devscope.lowering.interop.artifacts import is_portable_artifact, parse
 from devscope.lowering.interop.bindings import ir
-from devscope.lowering.interop.parsing import BYTECODE_MAGIC, bytecode, make_mlir_context, parse_text
+from devscope.lowering.interop.parsing import BYTECODE_MAGIC, bytecode, make_mlir_context
 
 
 def _reread(data: bytes, filename: str, context: Any) -> Any:
@@ -29,8 +29,10 @@ def _reread(data: bytes, filename: str, context: Any) -> Any:
 def _answer(data: bytes, filename: str) -> bytes | ParseError | None:
     context = make_mlir_context()
     try:
-        module = parse_text(data, filename, context)
+        module = parse(data, filename, context)
     except ParseError as error:
+        if is_portable_artifact(data):
+            return error
         if data.startswith(BYTECODE_MAGIC) and (module := _reread(data, filename, context)) is not None:
             return bytecode(module)
         # Text is parsed again by the process that asks, whose message is as good.

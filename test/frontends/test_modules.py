@@ -14,6 +14,8 @@ import devscope
 from devscope.errors import InputError, ParseError
 from devscope.lowering.interop import bindings
 from devscope.lowering.interop.bindings import ir
+from devscope.lowering.interop.parse_apart import parsed_apart
+from devscope.lowering.interop.parsing import make_mlir_context
 
 TEXT = """
 func.func @main(%x: tensor<2x3xf32>, %scale: tensor<f32>) -> tensor<2x3xf32> {
@@ -98,6 +100,16 @@ def test_damaged_artifact() -> None:
     data = artifact(parse(TEXT))
     with pytest.raises(ParseError, match="not a StableHLO artifact"):
         devscope.compile(data[:-20], cache=False)
+
+
+def test_artifacts_are_parsed_apart() -> None:
+    """Damaged ones can end the process that reads them."""
+    data = artifact(parse(TEXT))
+    written_anew = parsed_apart(data, "a.stablehlo")
+    assert written_anew is not None
+    assert str(parse(TEXT)) == str(ir.Module.parse(written_anew, make_mlir_context()))
+    with pytest.raises(ParseError, match=r"a\.stablehlo is not a StableHLO artifact that can be read"):
+        parsed_apart(data[:-20], "a.stablehlo")
 
 
 @pytest.mark.parametrize(
