@@ -73,7 +73,7 @@ def extract_constants(module: Any, table: ConstantTable, most_inline: int) -> No
     """
     context = module.context
     declared: set[int] = set()
-    first, *_ = mlir_util.children(module.operation)
+    first = mlir_util.first_child(module)
     for op in mlir_util.walk(module.operation):
         if op.name != "arith.constant" or not isinstance(op.results[0].type, ir.RankedTensorType):
             continue

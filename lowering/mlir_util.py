@@ -6,7 +6,7 @@ from itertools import islice
 from math import prod
 from typing import Any
 
-from devscope.lowering.interop.bindings import children, ir, walk
+from devscope.lowering.interop.bindings import children, first_child, ir, walk
 
 RunPasses = Callable[[Any, str], None]
 """Runs a pass pipeline on an operation: `Session.run_passes`."""
@@ -305,7 +305,7 @@ class Builder:
         op = self._before
         while op.parent.name not in ("scf.parallel", "scf.forall", "func.func"):
             op = op.parent
-        return Builder(children(op.parent)[0])
+        return Builder(first_child(op.parent))
 
     def clone(self, op: Any) -> Any:
         """A copy of an operation, with the same operands."""

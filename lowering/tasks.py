@@ -56,7 +56,7 @@ def _outline(module: Any, loop: Any, constants: dict[Any, Any], name: str) -> tu
     captured = [value for value in used if value not in constants]
     types = [_converted(value.type) for value in captured]
     environment, given = f"!llvm.struct<({', '.join(types)})>", f"%{len(captured) + 1}"
-    begin, *_ = mlir_util.children(function)
+    begin = mlir_util.first_child(function)
     _, room = mlir_util.insert(
         begin,
         f"""%one = llvm.mlir.constant(1 : i64) : i64

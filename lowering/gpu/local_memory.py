@@ -63,7 +63,7 @@ def allocate_at_begin(gpu_module: Any) -> None:
     for function in mlir_util.children(gpu_module):
         if function.name != "gpu.func":
             continue
-        first, *_ = mlir_util.children(function)
+        first = mlir_util.first_child(function)
         for op in mlir_util.named(function, "memref.alloca"):
             op.move_before(first)
 

@@ -121,6 +121,19 @@ def children(op: Any) -> list[Any]:
     return found[1:]
 
 
+def first_child(op: Any) -> Any:
+    """The first of `children`, without the others. Raises IndexError where there is none."""
+    found: list[Any] = []
+
+    def visit(inner: Any) -> Any:
+        found.append(inner)
+        return more if len(found) == 1 else enough
+
+    more, enough = ir.WalkResult.ADVANCE, ir.WalkResult.INTERRUPT
+    op.operation.walk(visit, ir.WalkOrder.PRE_ORDER)
+    return found[1]
+
+
 def walk(op: Any) -> list[Any]:
     """All operations under ``op``, itself first, in pre-order, made as `children` makes them."""
     found: list[Any] = []

@@ -89,7 +89,7 @@ def _stages(
     function = nest.op
     while function.name != "func.func":
         function = function.parent
-    begin = Builder(mlir_util.children(function)[0])
+    begin = Builder(mlir_util.first_child(function))
     rooms = [begin.alloc_on_stack(mlir_util.buffer_type([most], type_)) for type_ in types]
     results = nest.results
     zero, one = build.constant(0), build.constant(1)

@@ -197,7 +197,7 @@ def _turned(op: Any, matrix: Any, array: np.ndarray[Any, Any], axis: int, consta
     module = op
     while module.name != "builtin.module":
         module = module.parent
-    first, *_ = mlir_util.children(module)
+    first = mlir_util.first_child(module)
     mlir_util.insert(first, f'memref.global "private" @{name} : {memref}')
     build, symbol = mlir_util.Builder(op), ir.FlatSymbolRefAttr.get(name, op.context)
     buffer = build.value("memref.get_global", [], memref, {"name": symbol})

@@ -70,7 +70,7 @@ class PackedConstants:
             lines[:, whole:, : count - end] = plain[:, None, end:]
             made = self._table.add(packed.reshape(batch, size), element)
             self._packed[key] = f"{CONSTANT_PREFIX}{made}"
-            first, *_ = mlir_util.children(self._module.operation)
+            first = mlir_util.first_child(self._module)
             text = f'memref.global "private" @{self._packed[key]} : memref<{batch}x{size}x{element}>'
             mlir_util.insert(first, text)
         type_ = mlir_util.buffer_type([batch, size], ir.Type.parse(element, op.context))

@@ -36,7 +36,7 @@ def widen_storage(module: Any) -> None:
 
 def _behind(op: Any) -> Builder:
     if op.name == "func.func":
-        return Builder(mlir_util.children(op)[0])
+        return Builder(mlir_util.first_child(op))
     return Builder(next(iter(mlir_util.ops_behind(op))))
 
 

@@ -18,6 +18,7 @@ import devscope
 DOCUMENT = Path(__file__).resolve().parents[2] / "docs" / "accuracy.md"
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize(("target", "type_"), accuracy.COLUMNS)
 def test_errors_and_special_values(target: str, type_: str) -> None:
     for name, found in accuracy.accuracies(target, type_, points=200).items():

@@ -32,14 +32,21 @@ SIZES: tuple[Sizes, ...] = ({"n": 1, "m": 1}, {"n": 7, "m": 3}, {"n": 67, "m": 3
 TOLERANCES = {"f16": 4e-3, "f32": 1e-5, "f64": 1e-12}
 
 
-_SHARES = 8
+_SHARES = 12
 
 
 def share(names: Iterable[str], number: int) -> list[str]:
-    """An eighth of the programs: each way to run them that is tested with one has its own. All of them for
+    """A twelfth of the programs: each way to run them that is tested with one has its own. All of them for
     ``make whole``.
     """
     return sorted(names) if "DEVSCOPE_TEST_WHOLE" in os.environ else sorted(names)[number::_SHARES]
+
+
+def rest(names: Iterable[str], *numbers: int) -> list[str]:
+    """The programs that are in none of the shares ``numbers``; all of them for ``make whole``."""
+    if "DEVSCOPE_TEST_WHOLE" in os.environ:
+        return sorted(names)
+    return sorted(set(names).difference(*(share(names, number) for number in numbers)))
 
 
 @dataclass(frozen=True)

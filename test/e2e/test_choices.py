@@ -135,6 +135,7 @@ def bits(array: Any) -> Any:
     return np.where(np.isnan(array), array.dtype.type(np.nan), array).view(f"i{array.itemsize}")
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("device", ["cpu:0", "opencl:0"])
 @pytest.mark.parametrize("element", TYPES)
 def test_choices(element: str, device: str) -> None:

@@ -15,7 +15,7 @@ from scipy import special
 
 import devscope
 
-pytestmark = pytest.mark.sampled(2)
+pytestmark = pytest.mark.sampled(4)
 
 Array = np.ndarray[Any, Any]
 

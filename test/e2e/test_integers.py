@@ -317,6 +317,7 @@ def converting(target: str) -> tuple[Executable, dict[str, tuple[list[tuple[str,
     return executable, {symbol: (results, values) for symbol, (_, results, values) in made.items()}
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize(
     ("target", "source"), [(target, source) for target in FLOATS for source in (*SOURCES[target], *FLOATS[target])]
 )

@@ -158,6 +158,7 @@ class Program:
         return f"func.func @main({arguments}) -> ({types}) {{\n{body}\n}}"
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("seed", range(8))
 @pytest.mark.parametrize("shape", [None, (5, 9, 31), (1, 13, 6)])
 def test_random_loops(seed: int, shape: tuple[int, ...] | None, tmp_path: Path) -> None:

@@ -16,7 +16,7 @@ import pytest
 import references  # noqa: F401  (registers the cases)
 from emulation import set_order
 from memory_check import assert_nothing_leaks
-from program_case import CASES, TOLERANCES, Array, Case, share
+from program_case import CASES, TOLERANCES, Array, Case, rest, share
 
 import devscope
 from devscope.lowering.cpu import target as host_target
@@ -30,7 +30,12 @@ SEED = int(os.environ["DEVSCOPE_TEST_SEED"])  # set in test/conftest.py
 #: How a program with annotations for the device is run: all devices mapped to the host; the device as the
 #: default; the host as the default; the plan free to keep arguments and results of entries on the device.
 #: And the programs of each.
-CONFIGURATIONS = {"host": share(CASES, 0), "opencl": share(CASES, 1), "mixed": CASES, "open": share(CASES, 2)}
+CONFIGURATIONS = {
+    "host": share(CASES, 0),
+    "opencl": share(CASES, 1),
+    "open": share(CASES, 2),
+    "mixed": rest(CASES, 1, 2),
+}
 PHYSICAL = {"host": "cpu:0", "cuda": "cuda:0"}
 
 #: A result may be close to zero by chance where terms of the arguments' size cancel.

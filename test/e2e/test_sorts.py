@@ -35,6 +35,7 @@ func.func @main(%x: {x}, %y: {y}) -> ({a}, {b}) {{
 }}"""
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("device", ["cpu:0", "opencl:0"])
 @pytest.mark.parametrize(
     ("shape", "axis", "kept", "dynamic"),

@@ -12,7 +12,7 @@ import pytest
 
 import devscope
 
-pytestmark = pytest.mark.sampled(2)
+pytestmark = pytest.mark.sampled(4)
 
 TYPES: dict[str, Any] = {
     "f16": np.float16,

@@ -10,7 +10,7 @@ import devscope
 
 torch = pytest.importorskip("torch")
 
-pytestmark = pytest.mark.sampled(2)
+pytestmark = pytest.mark.sampled(5)
 
 F = torch.nn.functional
 

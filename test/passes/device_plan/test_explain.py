@@ -23,6 +23,7 @@ def chain(planned, name: str) -> list[str]:
     return [str(note) for note in planned.plan.why_placed(op)]
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.fuzz
 @pytest.mark.parametrize("seed", [*range(SEED, SEED + 24), *CIRCLES])
 def test_every_placement_and_every_copy_has_a_reason(plan, seed: int) -> None:
