@@ -14,7 +14,7 @@ from devscope.lowering.mlir_util import RunPasses
 from devscope.lowering.pipelines import pipeline
 from devscope.lowering.stablehlo.element_types import saturate
 from devscope.lowering.stablehlo.located_scopes import scopes_by_location
-from devscope.lowering.stablehlo.quantised import widen_storage
+from devscope.lowering.stablehlo.quantised import scale_along_axes, widen_storage
 from devscope.lowering.stablehlo.shapes import agree_on_extents, demand_sizes, drop_bounds
 from devscope.lowering.stablehlo.small_types import store_in_bytes
 from devscope.lowering.stablehlo.wide_results import keep_digits, round_steps
@@ -121,6 +121,7 @@ def _prepare(module: Any, run_passes: RunPasses) -> None:
     round_steps(module)
     if any("!quant." in str(type_) for type_, _ in mlir_util.types(mlir_util.walk(module.operation)[1:])):
         widen_storage(module)
+        scale_along_axes(module)
         run_passes(module.operation, "builtin.module(func.func(stablehlo-legalize-quant-to-math))")
     names = {op.name for op in mlir_util.walk(module.operation)}
     if "stablehlo.composite" in names:

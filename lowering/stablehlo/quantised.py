@@ -1,12 +1,14 @@
-"""Quantised types whose storage has no sign: upstream converts them to integers that have one, as if they were these."""
+"""Quantised types that upstream takes for others, or leaves: storage without sign, scales along other dimensions than the
+last.
+"""
 
 import re
 from typing import Any
 
 from devscope.lowering import mlir_util
-from devscope.lowering.interop.bindings import ir
+from devscope.lowering.interop.bindings import ir, load
 from devscope.lowering.mlir_util import Builder
-from devscope.lowering.stablehlo.templates import shape, tensor
+from devscope.lowering.stablehlo.templates import commas, element, expand, extents_of, retype_result, shape, tensor
 
 _UNSIGNED = re.compile(r"(!quant\.uniform<)u(\d+)(?:<(\d+):(\d+)>)?:")
 _KEPT = frozenset({"func.func", "func.call", "stablehlo.bitcast_convert", "stablehlo.constant"})
@@ -62,3 +64,91 @@ def _storage(type_: Any) -> Any:
     assert name is not None
     sign = "ui" if name[1] == "u" else "i"
     return ir.Type.parse(tensor(shape(type_), f"{sign}{name[2]}"), type_.context)
+
+
+_COMPUTED = ("stablehlo.add", "stablehlo.convolution", "stablehlo.dot_general")
+
+
+def scale_along_axes(module: Any) -> None:
+    """Expand what makes and takes numbers with scales along a dimension that is not the last: upstream leaves these.
+
+    What computes with such numbers does so with real ones, as it is defined.
+    """
+    for op in mlir_util.named(module.operation, *_COMPUTED):
+        if any(_scales(value.type) for value in (*op.operands, *op.results)):
+            for number, value in enumerate(op.operands):
+                op.operands[number] = _real(op, value)
+            if _is_quantised(result := op.results[0]):
+                retype_result(result, _real_type(result.type), "stablehlo.uniform_quantize")
+    for op in mlir_util.named(module.operation, "stablehlo.uniform_quantize"):
+        given, made = op.operands[0], op.results[0].type
+        if _is_quantised(given) and (_scales(given.type) or _scales(made)):
+            op.operands[0] = _real(op, given)
+        if scales := _scales(made):
+            _expand(op, made, op.operands[0].type, scales)
+    for op in mlir_util.named(module.operation, "stablehlo.uniform_dequantize"):
+        if scales := _scales(op.operands[0].type):
+            _expand(op, op.operands[0].type, op.results[0].type, scales)
+
+
+def _is_quantised(value: Any) -> bool:
+    return not isinstance(element(value.type), ir.FloatType)
+
+
+def _real(op: Any, value: Any) -> Any:
+    if not _is_quantised(value):
+        return value
+    return Builder(op).value("stablehlo.uniform_dequantize", [value], _real_type(value.type))
+
+
+def _real_type(type_: Any) -> Any:
+    quantised: Any = load("_mlir_libs._mlirDialectsQuant").QuantizedType
+    return ir.Type.parse(tensor(shape(type_), quantised(element(type_)).expressed_type), type_.context)
+
+
+def _scales(type_: Any) -> Any:
+    """The element type, if it has scales along a dimension that is not the last."""
+    of = element(type_)
+    per_axis: Any = load("_mlir_libs._mlirDialectsQuant").UniformQuantizedPerAxisType
+    return of if isinstance(of, per_axis) and of.quantized_dimension < len(shape(type_)) - 1 else None
+
+
+def _expand(op: Any, type_: Any, real: Any, scales: Any) -> None:
+    """Make numbers of ``type_`` of real ones, or real ones of them."""
+    axis, extents = scales.quantized_dimension, shape(real)
+    one, of = tensor([len(scales.scales)], element(real)), tensor(extents, element(real))
+    stored, makes, lines = _storage(type_), op.name == "stablehlo.uniform_quantize", list[str]()
+    if not makes:
+        lines.append(f"%stored = stablehlo.bitcast_convert %0 : ({type_}) -> {stored}")
+    if not (static := -1 not in extents):
+        extents_of(lines.append, "n", *(("%0", real) if makes else ("%stored", stored)))
+        sizes = f"tensor<{len(extents)}xindex>"
+        lines.append(f"%sizes = tensor.from_elements {commas(f'%n{n}' for n in range(len(extents)))} : {sizes}")
+
+    def along(name: str, values: Any, given: str) -> None:
+        lines.append(f"%{name}_all = stablehlo.constant dense<{[float(value) for value in values]}> : {given}")
+        spread = "broadcast_in_dim" if static else "dynamic_broadcast_in_dim"
+        more, types = ("", given) if static else (" %sizes,", f"{given}, {sizes}")
+        lines.append(f"%{name} = stablehlo.{spread} %{name}_all,{more} dims = [{axis}] : ({types}) -> {of}")
+
+    along("scale", scales.scales, one)
+    along("zero", scales.zero_points, one)
+    if makes:
+        scalar = tensor([], element(real))
+        lines += [
+            f"%least = stablehlo.constant dense<{float(scales.storage_type_min)}> : {scalar}",
+            f"%most = stablehlo.constant dense<{float(scales.storage_type_max)}> : {scalar}",
+            f"%x = stablehlo.divide %0, %scale : {of}",
+            f"%moved = stablehlo.add %x, %zero : {of}",
+            f"%inside = stablehlo.clamp %least, %moved, %most : ({scalar}, {of}, {scalar}) -> {of}",
+            f"%nearest = stablehlo.round_nearest_even %inside : {of}",
+            f"%stored = stablehlo.convert %nearest : ({of}) -> {stored}",
+            f"%r = stablehlo.bitcast_convert %stored : ({stored}) -> {type_}",
+        ]
+    else:
+        lines += [
+            f"%x = stablehlo.convert %stored : ({stored}) -> {of}",
+            f"%moved = stablehlo.subtract %x, %zero : {of}",
+            f"%r = stablehlo.multiply %moved, %scale : {of}",
+        ]
+    expand(op, "\n".join([*lines, f'"devscope.return"(%r) : ({op.results[0].type}) -> ()']))

@@ -104,6 +104,19 @@ func.func @quantised(%x: tensor<3x!quant.uniform<u8:f32, 0.25:100>>, %y: tensor<
   %3 = stablehlo.bitcast_convert %0 : (tensor<3x!quant.uniform<u8:f32, 0.25:100>>) -> tensor<3xui8>
   return %2, %x, %3 : tensor<3xf32>, tensor<3x!quant.uniform<u8:f32, 0.25:100>>, tensor<3xui8>
 }
+!bytes = tensor<2x?x!quant.uniform<u8:f32:0, {0.5:100, 0.25}>>
+func.func @per_axis(%x: tensor<2x?xf32>) -> (tensor<2x?xf32>, !bytes) {
+  %0 = stablehlo.uniform_quantize %x : (tensor<2x?xf32>) -> !bytes
+  %1 = stablehlo.uniform_dequantize %0 : (!bytes) -> tensor<2x?xf32>
+  return %1, %0 : tensor<2x?xf32>, !bytes
+}
+!given = tensor<1x3x!quant.uniform<i8:f32, 0.5>>
+!weights = tensor<2x3x!quant.uniform<i8:f32:0, {0.5, 0.25}>>
+!made = tensor<1x2x!quant.uniform<i8:f32, 0.5:3>>
+func.func @rows_of_weights(%x: !given, %w: !weights) -> !made {
+  %0 = stablehlo.dot_general %x, %w, contracting_dims = [1] x [1] : (!given, !weights) -> !made
+  return %0 : !made
+}
 """
 
 
@@ -221,3 +234,14 @@ def test_quantised_numbers_without_sign(program: Any) -> None:
     np.testing.assert_array_equal(total, np.array([-25, 21, 38.75], np.float32))
     np.testing.assert_array_equal(same, x)
     np.testing.assert_array_equal(stored, np.array([0, 180, 255], np.uint8))
+
+
+def test_scales_along_a_dimension_that_is_not_the_last(program: Any) -> None:
+    x = np.array([[0.3, -70, 90], [0.3, -70, 90]], np.float32)
+    real, stored = program.run("per_axis", x)
+    np.testing.assert_array_equal(stored, np.array([[101, 0, 255], [1, 0, 255]], np.uint8))
+    np.testing.assert_array_equal(real, np.array([[0.5, -50, 77.5], [0.25, 0, 63.75]], np.float32))
+    result = program.run(
+        "rows_of_weights", np.array([[1, 2, 3]], np.int8), np.array([[4, 5, 6], [-4, 51, 6]], np.int8)
+    )
+    np.testing.assert_array_equal(result, np.array([[19, 32]], np.int8))
