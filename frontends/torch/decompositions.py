@@ -14,12 +14,14 @@ from torch_mlir.extras.fx_decomp_util import get_decomposition_table
 
 from devscope.frontends.torch import (
     array_decompositions,
+    bessel_decompositions,
     byte_decompositions,
     complex_decompositions,
     convolution_decompositions,
     incomplete_gamma,
     matrix_decompositions,
     narrow_decompositions,
+    orthogonal_polynomials,
     own_decompositions,
     placing_decompositions,
     sampling_decompositions,
@@ -33,6 +35,8 @@ _OWN = tuple(
     for part in (
         own_decompositions,
         array_decompositions,
+        bessel_decompositions,
+        orthogonal_polynomials,
         complex_decompositions,
         convolution_decompositions,
         incomplete_gamma,

@@ -287,3 +287,12 @@ for _overload in (
     aten._adaptive_avg_pool3d.default,
 ):
     TABLE[_overload] = _adaptive_avg_pool
+
+
+@TABLE.of(aten.bincount.default)
+def _bincount(x: _Tensor, weights: _Tensor | None = None, minlength: int = 0) -> Any:
+    """With weights, sums of these: as many as are counted without."""
+    if weights is None:
+        return NotImplemented
+    weights = weights if weights.dtype == torch.float32 else weights.to(torch.float64)
+    return torch.zeros_like(aten.bincount(x, None, minlength), dtype=weights.dtype).index_add(0, x.long(), weights)

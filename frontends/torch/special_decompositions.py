@@ -1,16 +1,11 @@
-"""Decompositions of special functions: Bessel's, Hurwitz' zeta, quantiles of the normal distribution; and of bits.
-
-Those of Bessel are sums of Chebyshev polynomials, as in Cephes, whose coefficients PyTorch's own results give.
-"""
+"""Decompositions of special functions: Hurwitz' zeta, quantiles of the normal distribution; and of bits."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from functools import cache
 from typing import Any
 
-import numpy as np
 import torch
 
 from devscope.frontends.torch import matrix_operations
@@ -55,55 +50,6 @@ _QUANTILES: tuple[tuple[Sequence[float], Sequence[float]], ...] = (
     ),
 )
 """Wichura's rational functions (AS 241): of the middle, of the tails, and of what is far out."""
-
-
-@cache
-def _coefficients(order: int, is_large: bool) -> list[float]:
-    """Of exp(-x) I(x) / x**order up to 8, along x; from there on of exp(-x) I(x), along 1/x, times the root of x.
-
-    I(x) / x**order is the mean of exp(x cos) sin**(2 order) over a circle.
-    """
-    angles = (np.arange(4096) + 0.5) * np.pi / 4096
-
-    def smooth(t: Any) -> Any:
-        x = 16 / (t + 1) if is_large else 4 * (t + 1)
-        mean = (np.exp(x[:, None] * (np.cos(angles) - 1)) * np.sin(angles) ** (2 * order)).mean(1)
-        return mean * x ** (order + 0.5) if is_large else mean
-
-    return np.polynomial.chebyshev.chebinterpolate(smooth, 30).tolist()
-
-
-def _chebyshev(t: _Tensor, coefficients: list[float]) -> _Tensor:
-    least = 1e-17 if t.dtype == torch.float64 else 1e-9
-    while abs(coefficients[-1]) < least:
-        coefficients = coefficients[:-1]
-    last = before = torch.zeros_like(t)
-    for number in coefficients[:0:-1]:
-        last, before = number + 2 * t * last - before, last
-    return coefficients[0] + t * last - before
-
-
-def _bessel(overload: Any, order: int, is_scaled: bool) -> None:
-    @TABLE.of(overload)
-    def compute(x: _Tensor) -> _Tensor:
-        to = float_dtype(x)
-        x = x.to(torch.promote_types(to, torch.float32))
-        size = x.abs()
-        small, large = size.clamp(max=8), size.clamp(min=8)
-        low, high = (
-            _chebyshev(t, _coefficients(order, is_large))
-            for is_large, t in ((False, small / 4 - 1), (True, 16 / large - 1))
-        )
-        low = low * small if order else low
-        if not is_scaled:
-            low, high = low * torch.exp(small), high * torch.exp(large)
-        found = torch.where(size <= 8, low, high / torch.sqrt(large))
-        return (torch.where(x < 0, -found, found) if order else found).to(to)
-
-
-for _order, _name in enumerate(("bessel_i0", "bessel_i1")):
-    _bessel(getattr(prims, _name).default, _order, False)
-    _bessel(getattr(prims, f"{_name}e").default, _order, True)
 
 
 def _ratio(r: _Tensor, polynomials: tuple[Sequence[float], Sequence[float]]) -> _Tensor:

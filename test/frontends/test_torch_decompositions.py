@@ -135,6 +135,25 @@ def _counted(x: Any) -> Any:
     )
 
 
+def _bessel_functions(x: Any) -> Any:
+    ends = torch.tensor([0.0, -0.0, 2, 8, -8, 1e-6, -torch.inf, torch.nan])
+    y, of = torch.cat([x.flatten() * 9, ends]), torch.special
+    return (*(of.bessel_j0(y), of.bessel_y1(y), of.spherical_bessel_j0(y), of.scaled_modified_bessel_k1(y)),)
+
+
+def _polynomials(x: Any) -> Any:
+    of = torch.special
+    return (
+        *(
+            of.chebyshev_polynomial_u(x, 3),
+            of.shifted_chebyshev_polynomial_v(x, 4),
+            of.legendre_polynomial_p(x, 5),
+        ),
+        *(of.hermite_polynomial_h(x, 3.9), of.hermite_polynomial_he(x, 1), of.laguerre_polynomial_l(x, 3)),
+        *(of.chebyshev_polynomial_t(x, 0), of.chebyshev_polynomial_w(x, -1)),
+    )
+
+
 def _special_functions(x: Any) -> Any:
     y, ends = x * 9, torch.tensor([0.0, -0.0, 8, -8, 88, torch.inf, -torch.inf, torch.nan, 1e-30, -0.5])
     y = torch.cat([y.flatten(), ends])
@@ -459,6 +478,12 @@ def _of_data(x: Any) -> Any:
         (_equal, (_SPECIAL,)),
         (_counted, (_random(5, 6),)),
         (_special_functions, (_random(4, 6),)),
+        (_bessel_functions, (_random(4, 6),)),
+        (_polynomials, (_random(4, 6),)),
+        (
+            lambda x, w: (torch.bincount(x, w), torch.bincount(x, w.double(), 9), torch.bincount(x, x)),
+            (torch.tensor([1, 4, 1, 0]), _random(4)),
+        ),
         (_bits, (_random(5, 6),)),
         (_repeated, (_random(4, 6), torch.tensor([2, 0, 3, 1]))),
         (
@@ -508,6 +533,9 @@ def _of_data(x: Any) -> Any:
         "equal",
         "counted",
         "special functions",
+        "Bessel functions",
+        "polynomials",
+        "counted with weights",
         "bits",
         "repeated",
         "bags",

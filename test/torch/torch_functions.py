@@ -505,6 +505,7 @@ plain(
         x.short() + 1,
         x.to(torch.int8) * 2,
         torch.bincount(y.flatten(), minlength=9),
+        torch.bincount(y.flatten(), x.flatten().float()),
         F.one_hot(y % 5, 5),
         x.eq(y),
         torch.isin(x, y),
@@ -690,3 +691,21 @@ def _diagonals(x: Any) -> Any:
 
 
 plain(_diagonals, floats(6, 6), name="FilledDiagonals")
+
+
+plain(
+    lambda x: (
+        torch.special.bessel_j0(x),
+        torch.special.bessel_j1(x),
+        torch.special.bessel_y0(x),
+        torch.special.bessel_y1(x),
+        torch.special.modified_bessel_k0(x),
+        torch.special.scaled_modified_bessel_k1(x),
+        torch.special.spherical_bessel_j0(x),
+        torch.special.hermite_polynomial_h(x, 4),
+        torch.special.shifted_chebyshev_polynomial_t(x, 3),
+        torch.special.legendre_polynomial_p(x, 5),
+    ),
+    lambda: 5 * torch.randn(4, 7),
+    name="Bessel",
+)
