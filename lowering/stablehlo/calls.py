@@ -1,5 +1,6 @@
 """Calls of what is known by name, and what several processes would do together: a program is one."""
 
+import re
 from typing import Any
 
 from devscope.lowering import mlir_util
@@ -35,6 +36,24 @@ _NOTHING = frozenset(
     ]
 )
 """Calls that return what they are given: a program runs on one device of a kind."""
+
+
+_OF_CHLO = re.compile(r"mhlo\.(acosh?|asinh?|atanh?|bessel_i1e|cosh|erf|erf_inv|sinh|tan|topk)$")
+
+
+def recompose(op: Any) -> None:
+    """Functions of CHLO, which XLA writes as calls where a program is to be read by others."""
+    name = _OF_CHLO.match(ir.StringAttr(op.attributes["call_target_name"]).value)
+    if name is None or len(op.operands) != 1:
+        return
+    given, results = op.operands[0].type, commas(result.type for result in op.results)
+    said = ir.DictAttr(op.attributes["mhlo.attributes"]) if "mhlo.attributes" in op.attributes else {}
+    if name[1] == "topk":
+        if "largest" not in said or str(said["largest"]) == "true":
+            line = f"%r:2 = chlo.top_k(%0, k = {ir.IntegerAttr(said['k']).value}) : {given} -> ({results})"
+            expand(op, f'{line}\n"{RETURN}"(%r#0, %r#1) : ({results}) -> ()')
+    else:
+        expand(op, f'%r = chlo.{name[1]} %0 : {given} -> {results}\n"{RETURN}"(%r) : ({results}) -> ()')
 
 
 def expand_custom_call(op: Any) -> None:

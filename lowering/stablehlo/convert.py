@@ -12,6 +12,7 @@ from devscope.lowering.interop.bindings import ir, register_stablehlo_passes
 from devscope.lowering.interop.diagnostics import decode_location
 from devscope.lowering.mlir_util import RunPasses
 from devscope.lowering.pipelines import pipeline
+from devscope.lowering.stablehlo.calls import recompose
 from devscope.lowering.stablehlo.element_types import saturate
 from devscope.lowering.stablehlo.located_scopes import scopes_by_location
 from devscope.lowering.stablehlo.quantised import scale_along_axes, widen_storage
@@ -130,7 +131,9 @@ def _prepare(module: Any, run_passes: RunPasses) -> None:
         run_passes(module.operation, _DEPRECATED)
     if any(op.name == "func.call" for op in mlir_util.walk(module.operation)) and _is_plain(module):
         run_passes(module.operation, "builtin.module(inline, symbol-dce)")
-    if any(name.startswith("chlo.") for name in names):
+    for op in mlir_util.named(module.operation, "stablehlo.custom_call"):
+        _attempt(recompose, op)
+    if any(op.name.startswith("chlo.") for op in mlir_util.walk(module.operation)):
         run_passes(module.operation, _CHLO)
     if any(op.name.startswith("shape.") for op in mlir_util.walk(module.operation)):
         run_passes(module.operation, SHAPES)
@@ -156,12 +159,16 @@ def _expand(module: Any) -> None:
         if state == left:
             return
         for op in reversed(found):  # inner ones first: what is expanded copies its regions
-            name, location = op.name, decode_location(op.location)
-            try:
-                _expansion(name)(op)
-            except (ir.MLIRError, IndexError, KeyError, ValueError):
-                raise LoweringError(f"'{name}' cannot be lowered in this form", location) from None
+            _attempt(_expansion(op.name), op)
         left = state
+
+
+def _attempt(expand: Callable[[Any], None], op: Any) -> None:
+    name, location = op.name, decode_location(op.location)
+    try:
+        expand(op)
+    except (ir.MLIRError, IndexError, KeyError, ValueError):
+        raise LoweringError(f"'{name}' cannot be lowered in this form", location) from None
 
 
 def _expansion(name: str) -> Callable[[Any], None]:

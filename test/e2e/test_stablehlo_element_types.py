@@ -35,6 +35,13 @@ func.func @powers(%a: tensor<?xcomplex<f64>>, %b: tensor<?xcomplex<f64>>)
   %2 = stablehlo.cbrt %a : tensor<?xcomplex<f64>>
   return %0, %1, %2 : tensor<?xcomplex<f64>>, tensor<?xcomplex<f64>>, tensor<?xcomplex<f64>>
 }
+func.func @recomposed(%a: tensor<?x4xf32>) -> (tensor<?x4xf32>, tensor<?x2xf32>, tensor<?x2xi32>) {
+  %0 = stablehlo.custom_call @mhlo.sinh(%a) {mhlo.attributes = {}, mhlo.version = 1 : i64}
+    : (tensor<?x4xf32>) -> tensor<?x4xf32>
+  %1:2 = stablehlo.custom_call @mhlo.topk(%a) {mhlo.attributes = {k = 2 : i64, largest = true}}
+    : (tensor<?x4xf32>) -> (tensor<?x2xf32>, tensor<?x2xi32>)
+  return %0, %1#0, %1#1 : tensor<?x4xf32>, tensor<?x2xf32>, tensor<?x2xi32>
+}
 func.func @split(%a: tensor<3xcomplex<f64>>) -> tensor<3x2xcomplex<f32>> {
   %0 = stablehlo.bitcast_convert %a : (tensor<3xcomplex<f64>>) -> tensor<3x2xcomplex<f32>>
   return %0 : tensor<3x2xcomplex<f32>>
@@ -167,6 +174,24 @@ def test_powers_and_angles_of_complex_numbers_that_are_infinite_or_not_numbers(p
     np.testing.assert_allclose(power, powers, rtol=1e-13, atol=1e-15)
     np.testing.assert_allclose(angle, angles, rtol=1e-13, atol=1e-15)
     np.testing.assert_allclose(root[8], (2 + 1j) ** (1 / 3), rtol=1e-14)
+
+
+def test_functions_of_chlo_that_are_called(program: Any) -> None:
+    a = np.array([[1, 2.5, -3, 2]], np.float32)
+    values, largest, places = program.run("recomposed", a)
+    np.testing.assert_allclose(values, np.sinh(a), rtol=1e-6)
+    np.testing.assert_array_equal(largest, np.array([[2.5, 2]], np.float32))
+    np.testing.assert_array_equal(places, np.array([[1, 3]], np.int32))
+
+
+def test_a_call_that_is_not_as_chlo_has_it() -> None:
+    text = """
+func.func @main(%a: tensor<4xi32>) -> tensor<4xi32> {
+  %0 = stablehlo.custom_call @mhlo.erf(%a) : (tensor<4xi32>) -> tensor<4xi32>
+  return %0 : tensor<4xi32>
+}"""
+    with pytest.raises(devscope.DevscopeError, match=r"'stablehlo\.custom_call' cannot be lowered in this form"):
+        devscope.compile(text, default="cpu:0", cache=False)
 
 
 def test_bits_of_complex_numbers(program: Any) -> None:
