@@ -11,7 +11,7 @@ from typing import Any
 
 from devscope.dialects.device import SCOPE_ATTR
 from devscope.dialects.location import KIND_MARK
-from devscope.lowering import mlir_util
+from devscope.lowering import gathers, mlir_util
 from devscope.lowering.interop.bindings import ir, not_text
 from devscope.lowering.mlir_util import Builder, RunPasses
 from devscope.lowering.stablehlo.small_types import only_passes_types
@@ -26,6 +26,7 @@ _SHAPES = frozenset({"shape.shape_of", "shape.dim", "shape.const_shape", "shape.
 _ASSUMPTIONS = frozenset({"shape.assuming"})
 
 _DIALECTS = ("stablehlo.", "chlo.", "tm_tensor.")
+_KINDS = (*_DIALECTS, "tensor.gather", "tensor.scatter")
 
 _ELEMENTS = (ir.DenseElementsAttr, ir.DenseResourceElementsAttr)
 
@@ -72,7 +73,7 @@ def lower_tosa_control(module: Any, run_passes: RunPasses, kinds: bool = False) 
         if op.name in _TOSA_CONTROL or op.name == _SCATTER:
             _mark_kind(op)
     for op in mlir_util.named(module.operation, _SCATTER) if _SCATTER in names else ():
-        _lower_scatter(op)  # which ``tosa-to-scf`` makes loops of
+        gathers.expand_tosa_scatter(op)  # which ``tosa-to-scf`` makes loops of
     for found, passes in ((_TOSA_CONTROL, "func.func(tosa-to-scf)"), (_TOSA_VARIABLES, "tosa-to-mlprogram")):
         if names & found:
             _keep_scopes(module, run_passes, f"builtin.module({passes})")
@@ -98,7 +99,7 @@ def bring_into_form(module: Any, run_passes: RunPasses, kinds: bool = False) -> 
     Raises LoweringError, located, for what a pass cannot rewrite.
     """
     if kinds:
-        for op in [op for op in mlir_util.walk(module.operation) if op.name.startswith(_DIALECTS)]:
+        for op in [op for op in mlir_util.walk(module.operation) if op.name.startswith(_KINDS)]:
             _mark_kind(op)
     _inline_globals(module)
     for op in [op for op in mlir_util.walk(module.operation) if op.name in _REWRITES]:
@@ -172,24 +173,9 @@ def _lower_materialisation(op: Any) -> None:
         mlir_util.replace_op(op, [source if same else Builder(op).value("tensor.cast", [source], type_)])
 
 
-def _lower_scatter(op: Any) -> None:
-    """``out[n, indices[n, w]] = input[n, w]``, and what `values_in` has elsewhere; no index twice."""
-    text = """
-        %r = "stablehlo.scatter"(%0, %1, %2) ({{
-        ^bb0(%old: tensor<{0}>, %new: tensor<{0}>):
-          stablehlo.return %new : tensor<{0}>
-        }}) {{scatter_dimension_numbers = #stablehlo.scatter<update_window_dims = [2], inserted_window_dims = [1],
-              input_batching_dims = [0], scatter_indices_batching_dims = [0], scatter_dims_to_operand_dims = [1],
-              index_vector_dim = 2>, unique_indices = true}} : ({1}, {2}, {3}) -> {4}
-    """
-    types = [value.type for value in (*op.operands, *op.results)]
-    made = mlir_util.insert(op, text.format(types[0].element_type, *types), list(op.operands))[0]
-    for name, value in _scope(op).items():
-        made.attributes[name] = value
-    mlir_util.replace_op(op, made.results)
-
-
 _REWRITES: dict[str, Callable[[Any], None]] = {
+    "tensor.gather": gathers.expand_gather,
+    "tensor.scatter": gathers.expand_scatter,
     "bufferization.alloc_tensor": _lower_allocation,
     "bufferization.dealloc_tensor": lambda op: op.erase(),
     "memref.dealloc": lambda op: op.erase(),  # buffers are freed behind their last use

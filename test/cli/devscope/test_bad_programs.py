@@ -227,12 +227,12 @@ LOWERING_ERRORS = {
     ),
     "not bufferisable": (
         main(
-            f"%0 = tensor.gather %x[%i] gather_dims([0]) : ({T4}, tensor<2x1xindex>) -> tensor<2x1xf32>\n"
-            "  return %0 : tensor<2x1xf32>",
-            f"%x: {T4}, %i: tensor<2x1xindex>",
-            "tensor<2x1xf32>",
+            "%0 = linalg.winograd_filter_transform fmr(F_4_3) ins(%x : tensor<2x3x3x5xf32>)"
+            " outs(%y : tensor<6x6x5x2xf32>) -> tensor<6x6x5x2xf32>\n  return %0 : tensor<6x6x5x2xf32>",
+            "%x: tensor<2x3x3x5xf32>, %y: tensor<6x6x5x2xf32>",
+            "tensor<6x6x5x2xf32>",
         ),
-        "4:8: error: target 'cpu' cannot lower operation 'tensor.gather'",
+        "4:8: error: target 'cpu' cannot lower operation 'linalg.winograd_filter_transform'",
         "",
     ),
     "a shape on the host for the device": (
