@@ -120,9 +120,9 @@ def _expand(op: Any, type_: Any, real: Any, scales: Any) -> None:
     stored, makes, lines = _storage(type_), op.name == "stablehlo.uniform_quantize", list[str]()
     if not makes:
         lines.append(f"%stored = stablehlo.bitcast_convert %0 : ({type_}) -> {stored}")
+    sizes = f"tensor<{len(extents)}xindex>"
     if not (static := -1 not in extents):
         extents_of(lines.append, "n", *(("%0", real) if makes else ("%stored", stored)))
-        sizes = f"tensor<{len(extents)}xindex>"
         lines.append(f"%sizes = tensor.from_elements {commas(f'%n{n}' for n in range(len(extents)))} : {sizes}")
 
     def along(name: str, values: Any, given: str) -> None:
