@@ -62,6 +62,31 @@ func.func @largest(%x: tensor<4xf32>, %s: tensor<2xf32>) -> tensor<4xf32> {
   }) : (tensor<4xf32>, tensor<2xf32>, tensor<f32>) -> tensor<4xf32>
   return %0 : tensor<4xf32>
 }
+func.func @first_largest(%x: tensor<3x3xi32>, %s: tensor<2x2xi32>) -> (tensor<3x3xi32>, tensor<2x2xi32>) {
+  %z = stablehlo.constant dense<0> : tensor<i32>
+  %0 = "stablehlo.select_and_scatter"(%x, %s, %z) <{window_dimensions = array<i64: 2, 2>,
+      window_strides = array<i64: 2, 2>, padding = dense<[[0, 1], [0, 1]]> : tensor<2x2xi64>}> ({
+  ^bb0(%a: tensor<i32>, %b: tensor<i32>):
+    %g = stablehlo.compare GE, %a, %b : (tensor<i32>, tensor<i32>) -> tensor<i1>
+    stablehlo.return %g : tensor<i1>
+  }, {
+  ^bb0(%a: tensor<i32>, %b: tensor<i32>):
+    %t = stablehlo.add %a, %b : tensor<i32>
+    stablehlo.return %t : tensor<i32>
+  }) : (tensor<3x3xi32>, tensor<2x2xi32>, tensor<i32>) -> tensor<3x3xi32>
+  %i = stablehlo.iota dim = 0 : tensor<9xi32>
+  %p = stablehlo.reshape %i : (tensor<9xi32>) -> tensor<3x3xi32>
+  %m = stablehlo.constant dense<-1> : tensor<i32>
+  %1:2 = "stablehlo.reduce_window"(%x, %p, %m, %m) <{window_dimensions = array<i64: 2, 2>,
+      window_strides = array<i64: 2, 2>, padding = dense<[[0, 1], [0, 1]]> : tensor<2x2xi64>}> ({
+  ^bb0(%a: tensor<i32>, %c: tensor<i32>, %b: tensor<i32>, %d: tensor<i32>):
+    %g = stablehlo.compare GE, %a, %b : (tensor<i32>, tensor<i32>) -> tensor<i1>
+    %e = stablehlo.select %g, %a, %b : tensor<i1>, tensor<i32>
+    %f = stablehlo.select %g, %c, %d : tensor<i1>, tensor<i32>
+    stablehlo.return %e, %f : tensor<i32>, tensor<i32>
+  }) : (tensor<3x3xi32>, tensor<3x3xi32>, tensor<i32>, tensor<i32>) -> (tensor<2x2xi32>, tensor<2x2xi32>)
+  return %0, %1#1 : tensor<3x3xi32>, tensor<2x2xi32>
+}
 func.func @folds(%x: tensor<3x4xbf16>, %y: tensor<34xbf16>, %z: tensor<4xf32>)
     -> (tensor<3xbf16>, tensor<3x3xbf16>, tensor<bf16>, tensor<3xf32>) {
   %c = stablehlo.constant dense<0.0> : tensor<bf16>
@@ -190,6 +215,14 @@ def test_random_bits_are_those_of_xla(program: Any) -> None:
 def test_windows_scatter_to_their_largest(program: Any) -> None:
     x, s = np.array([1, 5, 5, 2], np.float32), np.array([10, 1], np.float32)
     assert program.run("largest", x, s).tolist() == [0, 11, 0, 0]
+
+
+def test_the_first_of_equal_elements_of_a_padded_window_is_that_of_xla(program: Any) -> None:
+    """It looks at the last column of a window that is partly outside behind all rows of the others."""
+    x = np.array([[0, 1, 7], [1, 0, 7], [5, 5, 5]], np.int32)
+    scattered, places = program.run("first_largest", x, np.array([[10, 20], [30, 40]], np.int32))
+    assert scattered.tolist() == [[0, 0, 20], [10, 0, 0], [30, 0, 40]]
+    assert places.tolist() == [[3, 2], [6, 8]]
 
 
 @pytest.mark.parametrize("target", ["cpu:0", "opencl:0"])
