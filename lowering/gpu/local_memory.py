@@ -19,9 +19,6 @@ _DYNAMIC_LOCAL = "gpu.dynamic_shared_memory"
 _ALIGNMENT = 16
 """Of local memory, in bytes: what a work-item of a template's kernel reads at once."""
 
-_PRIVATE_BYTES = 4096
-"""What a work-item has on its stack, at most, of a buffer."""
-
 _ATTRIBUTIONS = "workgroup_attributions"
 _WORKGROUP, PRIVATE = "#gpu.address_space<workgroup>", "#gpu.address_space<private>"
 _SPIRV_WORKGROUP = 3
@@ -35,26 +32,6 @@ def move_local_memory(function: Any) -> int:
     for op in static:
         _attribute(function, op, op.results[0].type)
     return len(static)
-
-
-def allocate_privately(module: Any) -> None:
-    """Small buffers of known size that iterations of parallel loops of ``module`` make are work-items' own."""
-    private = ir.Attribute.parse(PRIVATE, module.context)
-    loops = [op for op in mlir_util.walk(module.operation) if op.name in ("scf.forall", "scf.parallel")]
-    inside = {op for loop in loops for child in mlir_util.children(loop) for op in mlir_util.walk(child)}
-    for op in inside:
-        size = mlir_util.static_bytes(ir.MemRefType(op.results[0].type)) if op.name == "memref.alloc" else None
-        if size is None or size > _PRIVATE_BYTES:
-            continue
-        type_ = mlir_util.with_memory_space(op.results[0].type, private)
-        made = [Builder(op).alloc(type_, name="memref.alloca")]
-        mlir_util.replace_op(op, made)
-        while made:
-            users = [use.owner.operation for use in made.pop().uses]
-            views = [user.results[0] for user in users if facts(user.name).view_of is not None]
-            for view in views:
-                view.set_type(mlir_util.with_memory_space(view.type, private))
-            made += views
 
 
 def allocate_at_begin(gpu_module: Any) -> None:

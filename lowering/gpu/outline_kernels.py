@@ -20,8 +20,9 @@ from devscope.lowering.copies import copy_as_linalg, is_whole_copy
 from devscope.lowering.gpu.chunks import choose_chunks, lower_in_chunks
 from devscope.lowering.gpu.device_kernels import TASKS, DeviceKernels, call_library
 from devscope.lowering.gpu.launchers import Launchers
-from devscope.lowering.gpu.local_memory import allocate_at_begin, allocate_privately, mark_local_memory
+from devscope.lowering.gpu.local_memory import allocate_at_begin, mark_local_memory
 from devscope.lowering.gpu.merge_kernels import Group, do_repeats_in_order, join_loops, merge_groups, sink_fills
+from devscope.lowering.gpu.own_memory import allocate_before_kernels
 from devscope.lowering.gpu.task_nests import call_row_passes, do_in_one_task, lower_in_tasks
 from devscope.lowering.gpu.user_kernels import (
     call_kernels,
@@ -79,7 +80,7 @@ def lower_device_functions(
         called = call_library(module, library, PackedConstants(module, constants, others), run_passes)
         called += call_row_passes(module, library)
         observe("schedule", ScheduleReport(module, library.schedules))
-    allocate_privately(module)
+    allocate_before_kernels(module)
     mlir_util.retype_memrefs(module.operation, space, lambda old: old is None)
     run_passes(module.operation, pipeline("deallocate"))
     if launchers is not None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any
@@ -11,6 +12,7 @@ import numpy as np
 import pytest
 
 import devscope
+from devscope.errors import LoweringError
 
 pytestmark = pytest.mark.sampled(4)
 
@@ -552,3 +554,64 @@ def test_iterations_have_buffers_of_their_own() -> None:
     with devscope.compile(_OWN_BUFFERS, default="opencl:0", cache=False) as program:
         found = program(x, np.zeros(7, np.float32))
     np.testing.assert_array_equal(found, x[:, ::2].sum(1) - x[:, 1::2].sum(1))
+
+
+_LARGE_BUFFERS = """
+func.func @main(%x: tensor<6x5x?xf32>) -> tensor<6x5xf32> {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c2 = arith.constant 2 : index
+  %zero = arith.constant 0.0 : f32
+  %e = tensor.empty() : tensor<6x5xf32>
+  %r = scf.forall (%i) = (0) to (6) step (2) shared_outs(%o = %e) -> (tensor<6x5xf32>) {
+    %two = tensor.extract_slice %o[%i, 0] [2, 5] [1, 1] : tensor<6x5xf32> to tensor<2x5xf32>
+    %in = scf.forall (%h, %j) in (2, 5) shared_outs(%p = %two) -> (tensor<2x5xf32>) {
+      %n = tensor.dim %x, %c2 : tensor<6x5x?xf32>
+      %k = arith.addi %i, %h : index
+      %row = tensor.extract_slice %x[%k, %j, 0] [1, 1, %n] [1, 1, 1] : tensor<6x5x?xf32> to tensor<?xf32>
+      %t = tensor.empty(SIZE) : tensor<?xf32>
+      %sums:2 = scf.for %l = %c0 to %n step %c1 iter_args(%s = %zero, %b = %t) -> (f32, tensor<?xf32>) {
+        %v = tensor.extract %row[%l] : tensor<?xf32>
+        %s2 = arith.addf %s, %v : f32
+        %b2 = tensor.insert %s2 into %b[%l] : tensor<?xf32>
+        scf.yield %s2, %b2 : f32, tensor<?xf32>
+      }
+      %all = scf.for %l = %c0 to %n step %c1 iter_args(%s = %zero) -> (f32) {
+        %v = tensor.extract %sums#1[%l] : tensor<?xf32>
+        %s2 = arith.addf %s, %v : f32
+        scf.yield %s2 : f32
+      }
+      %one = tensor.from_elements %all : tensor<1x1xf32>
+      scf.forall.in_parallel {
+        tensor.parallel_insert_slice %one into %p[%h, %j] [1, 1] [1, 1] : tensor<1x1xf32> into tensor<2x5xf32>
+      }
+    }
+    scf.forall.in_parallel {
+      tensor.parallel_insert_slice %in into %o[%i, 0] [2, 5] [1, 1] : tensor<2x5xf32> into tensor<6x5xf32>
+    }
+  }
+  return %r : tensor<6x5xf32>
+}
+"""
+
+
+def test_large_buffers_of_iterations_are_made_before_their_loop() -> None:
+    """In kernels, which allocate nothing; here in a loop within another one, of a size that the call says."""
+    with devscope.compile(_LARGE_BUFFERS.replace("SIZE", "%n"), default="opencl:0", cache=False) as program:
+        for size in (1500, 1, 0):
+            x = np.random.default_rng(size).integers(-9, 9, (6, 5, size)).astype(np.float32)
+            np.testing.assert_array_equal(program(x), x.cumsum(-1).sum(-1))
+
+
+def test_buffers_that_kernels_cannot_have() -> None:
+    with pytest.raises(LoweringError, match="a kernel cannot make a buffer whose size is computed in a parallel"):
+        devscope.compile(_LARGE_BUFFERS.replace("SIZE", "%k"), default="opencl:0")
+    carried = """
+          %f = tensor.empty() : tensor<2xf32>
+          %g = tensor.insert %v into %f[%c0] : tensor<2xf32>
+          %d = tensor.extract %t[%c0] : tensor<2xf32>
+          %u = tensor.insert %d into %g[%c1] : tensor<2xf32>
+    """
+    program = re.sub(r"\n *%p = .*\n.*\n.*\n.*%u = .*\n", carried, _OWN_BUFFERS)
+    with pytest.raises(LoweringError, match="a kernel cannot make a new buffer in each iteration of a loop that"):
+        devscope.compile(program, default="opencl:0")
