@@ -54,6 +54,7 @@ def read_function(source: Any, examples: Examples | None, dynamic_shapes: Any = 
             notes=["give example_arguments=(x, ...): tensors as they will be given; dynamic_shapes= for others"],
         )
     from devscope.frontends.torch.data_classes import data_classes
+    from devscope.frontends.torch.derivatives import derivatives, in_operations
     from devscope.frontends.torch.dynamic_shapes import are_constant, check_ranks, complete, larger_examples
     from devscope.frontends.torch.lowering import Lowering
     from devscope.frontends.torch.traced_functions import traced_functions
@@ -65,8 +66,26 @@ def read_function(source: Any, examples: Examples | None, dynamic_shapes: Any = 
         shapes = complete(module, dynamic_shapes, given, named)
 
         def export(given: Any, named: Any, shapes: Any) -> Any:
-            with _tracing(name), torch.no_grad(), traced_functions():
-                return torch.export.export(module, given, named, dynamic_shapes=shapes, strict=False)
+            exported: Any = None
+            with torch.no_grad(), traced_functions():
+                with derivatives() as taken:
+                    try:
+                        with _tracing(name):
+                            exported = torch.export.export(
+                                module, given, named, dynamic_shapes=shapes, strict=False
+                            )
+                    except InputError:
+                        if not taken:
+                            raise
+                if not taken:
+                    return exported
+                if shapes:
+                    raise InputError(
+                        f"the derivatives that '{name}' takes are traced for known sizes",
+                        notes=["leave dynamic_shapes out"],
+                    )
+                with _tracing(name):
+                    return torch.export.export(in_operations(module, given, named), given, named, strict=False)
 
         def enlarged(auto: bool) -> Any:
             larger = larger_examples(module, shapes, given, named, auto) if shapes else None

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 import torch
-from torch.utils._python_dispatch import _disable_current_modes
+from torch.utils._python_dispatch import _disable_current_modes  # pyright: ignore[reportPrivateUsage]
 
 from devscope.frontends.torch.own_decompositions import float_dtype
 from devscope.frontends.torch.tables import Table
@@ -109,8 +109,8 @@ def _beside_logarithm(order: int, x: Any) -> Any:
 
 
 _SMOOTH: dict[str, Callable[[_Tensor], _Tensor]] = {
-    "k0": lambda x: _special.modified_bessel_k0(x) + torch.log(x / 2) * torch.special.i0(x),
-    "k1": lambda x: (_special.modified_bessel_k1(x) - torch.log(x / 2) * torch.special.i1(x) - 1 / x) / x,
+    "k0": lambda x: _special.modified_bessel_k0(x) + torch.log(x / 2) * _special.i0(x),
+    "k1": lambda x: (_special.modified_bessel_k1(x) - torch.log(x / 2) * _special.i1(x) - 1 / x) / x,
     "p0": lambda x: _amplitudes(x, 0)[0],
     "q0": lambda x: _amplitudes(x, 0)[1],
     "p1": lambda x: _amplitudes(x, 1)[0],

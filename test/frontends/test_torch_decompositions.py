@@ -658,3 +658,39 @@ def test_places_of_any_size() -> None:
             wanted = _at_any_places(*given(size))
             for got, want in zip(exe(*given(size)), wanted, strict=True):
                 np.testing.assert_allclose(got, want)
+
+
+def _cubes(x: Any) -> Any:
+    return torch.func.grad(lambda y: (y**3).sum())(x)
+
+
+class _Energy(torch.nn.Module):
+    """A force is the derivative of an energy, whose parts have paths."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.layers = torch.nn.Sequential(torch.nn.Linear(3, 4), torch.nn.Tanh(), torch.nn.Linear(4, 1))
+        self.register_buffer("calls", torch.zeros(()))
+
+    def forward(self, x: Any, *, options: dict[str, Any]) -> Any:
+        self.calls += 1
+        place = x.detach().requires_grad_()
+        energy = self.layers(place).sum()
+        (force,) = torch.autograd.grad(energy, place, create_graph=True)
+        slopes = torch.func.vmap(torch.func.jacrev(lambda y: torch.tanh(y[:2] * y.sum())))(x)
+        return {"energy": energy * options["scale"], "both": (force, slopes, self.calls + 0)}
+
+
+@pytest.mark.parametrize("options", [{}, {"place": {"layers.0": "opencl:0", "*": "cpu:0"}}])
+def test_derivatives_in_forward(options: dict[str, Any]) -> None:
+    torch.manual_seed(3)
+    model, x, scale = _Energy(), _random(5, 3), {"scale": 2.0, "unused": None}
+    with devscope.compile(model, {"x": x, "options": scale}, cache=False, **options) as exe:
+        assert len(exe.devices) == 1 + bool(options)
+        for _ in range(2):
+            found, expected = exe(x, options=scale), model(x, options=scale)
+            np.testing.assert_allclose(found["energy"], expected["energy"].detach().numpy(), rtol=1e-5)
+            for one, other in zip(found["both"], expected["both"], strict=True):
+                np.testing.assert_allclose(one, other.detach().numpy(), rtol=1e-5, atol=1e-6)
+    with pytest.raises(devscope.DevscopeError, match="are traced for known sizes"):
+        devscope.compile(_cubes, (x,), dynamic_shapes={"x": {0: torch.export.Dim("n")}}, cache=False)
