@@ -64,27 +64,10 @@ def expand_select_and_scatter(op: Any) -> None:
         emit(f"%d{axis} = linalg.index {axis} : index\n%b{axis} = arith.muli %d{axis}, %s{axis} : index")
         emit(f"%f{axis} = arith.subi %b{axis}, %p{axis} : index")
     # The place of the best element and what it is: divisions that find it again take long.
-    found = "%none", "%init"
-    boxes = _boxes(extents, outs, window, strides, [[1] * rank] * 2, padding)
-    for number, box in enumerate(boxes or [[(0, each) for each in window]]):
-        found = _choose(op, emit, f"x{number}", box, found)
-    emit(f"linalg.yield {found[0]} : i64\n}} -> {places}")
-    _fold(op, emit, rank, of, outs, extents)
-    expand(op, "\n".join(lines))
-
-
-def _choose(
-    op: Any, emit: Any, tag: str, box: Sequence[tuple[int, int]], found: tuple[str, str]
-) -> tuple[str, str]:
-    """The text that finds the place of the best element of a part of a window, and what it is, after those ``found``."""
-    operand, rank = op.operands[0].type, len(box)
-    of = element(operand)
-    both, (carried, best) = f"i64, {of}", found
-    for axis, (least, end) in enumerate(box):
-        emit(f"%{tag}a{axis} = arith.constant {least} : index\n%{tag}z{axis} = arith.constant {end} : index")
+    both, carried, best = f"i64, {of}", "%none", "%init"
     for axis in range(rank):
         emit(
-            f"%{tag}l{axis}:2 = scf.for %k{axis} = %{tag}a{axis} to %{tag}z{axis} step %one "
+            f"%l{axis}:2 = scf.for %k{axis} = %zero to %w{axis} step %one "
             f"iter_args(%c{axis} = {carried}, %e{axis} = {best}) -> ({both}) {{"
         )
         carried, best = f"%c{axis}", f"%e{axis}"
@@ -101,7 +84,7 @@ def _choose(
     at = commas(f"%i{axis}" for axis in range(rank))
     emit(f"%place = arith.index_cast {flat} : index to i64\n%noplace = arith.constant 0 : i64")
     emit(f"%new:2 = scf.if {inside} -> ({both}) {{\n%isfirst = arith.cmpi slt, {carried}, %noplace : i64")
-    emit(f"%bv = tensor.extract %0[{at}] : {operand}")
+    emit(f"%bv = tensor.extract %0[{at}] : {operand.type}")
     emit(f"%best:2 = scf.if %isfirst -> ({both}) {{ scf.yield %place, %bv : {both} }} else {{")
     emit(f"%at = tensor.from_elements {best} : tensor<{of}>\n%bt = tensor.from_elements %bv : tensor<{of}>")
     emit(f'%kt = "devscope.apply"(%at, %bt) {{region = 0}} : (tensor<{of}>, tensor<{of}>) -> tensor<i1>')
@@ -111,8 +94,10 @@ def _choose(
     result = "%new"
     for axis in reversed(range(rank)):
         emit(f"scf.yield {result}#0, {result}#1 : {both}\n}}")
-        result = f"%{tag}l{axis}"
-    return f"{result}#0", f"{result}#1"
+        result = f"%l{axis}"
+    emit(f"linalg.yield {result}#0 : i64\n}} -> {places}")
+    _fold(op, emit, rank, of, outs, extents)
+    expand(op, "\n".join(lines))
 
 
 def _fold(op: Any, emit: Any, rank: int, of: Any, outs: list[int], extents: list[int]) -> None:
@@ -220,9 +205,8 @@ def expand_reduce_window(op: Any) -> None:
     is_plain = not any(padding) and dilations == [[1] * rank] * 2
     is_padded = any(padding) or dilations[0] != [1] * rank
     counts = shape(op.results[0].type)
-    in_steps = (
-        IN_STEPS in op.attributes or len(op.results) > 1
-    )  # of several results there may be a first of equal ones
+    # Of several results there may be a first of equal ones.
+    in_steps = IN_STEPS in op.attributes or len(op.results) > 1
     boxes = _boxes(extents, counts, windows, strides, dilations, padding) if in_steps else []
     is_known = (
         is_plain and _is_pooling(op, windows, strides) if -1 in extents else not is_padded or _pads_neutrally(op)

