@@ -71,6 +71,10 @@ def _paths(module: Any) -> Generator[None]:
         yield
 
 
+def _copy(tensor: Any) -> Any:
+    return tensor.detach().clone().requires_grad_(tensor.requires_grad)
+
+
 def in_operations(module: Any, given: tuple[Any, ...], named: dict[str, Any]) -> Any:
     """``module`` with its state, but as a list of operations of tensors of the examples' sizes."""
     state = {**dict(module.named_parameters()), **dict(module.named_buffers())}
@@ -88,8 +92,14 @@ def in_operations(module: Any, given: tuple[Any, ...], named: dict[str, Any]) ->
         return [one.detach() if isinstance(one, torch.Tensor) else one for one in found]
 
     with torch.enable_grad(), _paths(module):
-        trace = make_fx(run, tracing_mode="fake", _allow_non_fake_inputs=True)
-        graph = trace(state, [leaves[number].detach() for number in numbers])
+        # With copies, since it computes; tensors without values fail where products of derivatives are mapped.
+        copies = {name: _copy(tensor) for name, tensor in state.items()}
+        graph: Any = make_fx(run)(copies, [_copy(leaves[number]) for number in numbers])
+
+    constants = {node.target: getattr(graph, node.target) for node in graph.graph.nodes if node.op == "get_attr"}
+    for name, value in constants.items():
+        if getattr(value, "_is_zerotensor", bool)():  # a tangent without memory
+            setattr(graph, name, torch.zeros(value.shape, dtype=value.dtype))
 
     @functools.wraps(module.forward)
     def forward(*arguments: Any, **by_name: Any) -> Any:
