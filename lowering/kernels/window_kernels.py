@@ -15,12 +15,16 @@ KIND = "window"
 
 def plan(found: Windowed) -> "Plan | None":
     """How ``found`` is computed; None if its result has no elements that stand side by side."""
-    if not found.axes_of_result or strides_of(found.result)[-1] != 1:
+    strides = strides_of(found.result)
+    if not found.axes_of_result or strides[-1] != 1:
         return None
     by_axis = sorted(found.axes_of_result, key=lambda loop: found.axes_of_result[loop])
+    # The last axis, but not one channel or column: those before it are side by side then.
+    wide = [loop for loop in by_axis if found.extent(loop) != 1 and strides[found.axes_of_result[loop]] == 1]
+    last = wide[-1] if wide else by_axis[-1]
     sums = [axis.inner for axis in found.axes if axis.inner is not None]
     sums += [loop for loop in found.axes_of_weights if loop not in sums and loop not in by_axis]
-    return Plan(found, by_axis[:-1], by_axis[-1], sums)
+    return Plan(found, [loop for loop in by_axis if loop != last], last, sums)
 
 
 @dataclass
@@ -49,7 +53,7 @@ class Plan:
         follows = None
         if filled is not None:
             follows = epilogue_of(op, found.result, library.functions, found.sources)
-        if follows is not None and strides_of(follows.result)[-1] != 1:
+        if follows is not None and strides_of(follows.result)[found.axes_of_result[self.side_by_side]] != 1:
             follows = None
         if follows is not None:
             schedules.include(follows.op, element_of(follows.result), self.sizes())
