@@ -13,7 +13,7 @@ from devscope.lowering.interop.diagnostics import decode_location
 from devscope.lowering.mlir_util import RunPasses
 from devscope.lowering.pipelines import pipeline
 from devscope.lowering.stablehlo.calls import recompose
-from devscope.lowering.stablehlo.element_types import saturate
+from devscope.lowering.stablehlo.element_types import part_type, saturate
 from devscope.lowering.stablehlo.located_scopes import scopes_by_location
 from devscope.lowering.stablehlo.quantised import scale_along_axes, widen_storage
 from devscope.lowering.stablehlo.shapes import agree_on_extents, demand_sizes, drop_bounds
@@ -91,6 +91,9 @@ SHAPES = "builtin.module(func.func(convert-shape-constraints, canonicalize, shap
 
 _DEPRECATED = "builtin.module(func.func(stablehlo-legalize-deprecated-ops{fail-on-unused=false}))"
 _CHLO = "builtin.module(func.func(chlo-legalize-to-stablehlo))"
+_COMPLEX = "builtin.module(func.func(stablehlo-complex-math-expander, chlo-legalize-to-stablehlo))"
+"""As XLA expands functions of complex numbers before it compiles; constants of dynamic extents are CHLO's."""
+_EXPANDED = {f"stablehlo.{name}" for name in ("exponential", "log", "log_plus_one", "sqrt")}
 
 
 def convert(module: Any, run_passes: RunPasses) -> None:
@@ -135,6 +138,8 @@ def _prepare(module: Any, run_passes: RunPasses) -> None:
         _attempt(recompose, op)
     if any(op.name.startswith("chlo.") for op in mlir_util.walk(module.operation)):
         run_passes(module.operation, _CHLO)
+    if any(op.name in _EXPANDED and part_type(op.results[0].type) for op in mlir_util.walk(module.operation)):
+        run_passes(module.operation, _COMPLEX)
     if any(op.name.startswith("shape.") for op in mlir_util.walk(module.operation)):
         run_passes(module.operation, SHAPES)
 

@@ -35,6 +35,15 @@ func.func @powers(%a: tensor<?xcomplex<f64>>, %b: tensor<?xcomplex<f64>>)
   %2 = stablehlo.cbrt %a : tensor<?xcomplex<f64>>
   return %0, %1, %2 : tensor<?xcomplex<f64>>, tensor<?xcomplex<f64>>, tensor<?xcomplex<f64>>
 }
+func.func @functions(%a: tensor<?xcomplex<f32>>) -> (tensor<?xcomplex<f32>>, tensor<?xcomplex<f32>>,
+    tensor<?xcomplex<f32>>, tensor<?xcomplex<f32>>) {
+  %0 = stablehlo.exponential %a : tensor<?xcomplex<f32>>
+  %1 = stablehlo.log %a : tensor<?xcomplex<f32>>
+  %2 = stablehlo.log_plus_one %a : tensor<?xcomplex<f32>>
+  %3 = stablehlo.sqrt %a : tensor<?xcomplex<f32>>
+  return %0, %1, %2, %3 : tensor<?xcomplex<f32>>, tensor<?xcomplex<f32>>, tensor<?xcomplex<f32>>,
+    tensor<?xcomplex<f32>>
+}
 func.func @recomposed(%a: tensor<?x4xf32>) -> (tensor<?x4xf32>, tensor<?x2xf32>, tensor<?x2xi32>) {
   %0 = stablehlo.custom_call @mhlo.sinh(%a) {mhlo.attributes = {}, mhlo.version = 1 : i64}
     : (tensor<?x4xf32>) -> tensor<?x4xf32>
@@ -192,6 +201,26 @@ func.func @main(%a: tensor<4xi32>) -> tensor<4xi32> {
 }"""
     with pytest.raises(devscope.DevscopeError, match=r"'stablehlo\.custom_call' cannot be lowered in this form"):
         devscope.compile(text, default="cpu:0", cache=False)
+
+
+def expect_parts(result: Any, values: Any, **tolerance: float) -> None:
+    parts = np.array(values, result.dtype).view(result.real.dtype)
+    np.testing.assert_allclose(result.view(result.real.dtype), parts, **tolerance)
+
+
+def test_functions_of_complex_numbers_that_are_infinite_or_not_numbers(program: Any) -> None:
+    """Where C has an infinity or a zero, XLA mostly has nothing that is a number."""
+    inf, nan = np.inf, np.nan
+    both = complex(nan, nan)
+    values = [complex(inf, inf), complex(-inf, nan), complex(nan, inf), complex(-1, 1e-30), 2 + 1j]
+    expected = [
+        [both, both, both, complex(np.exp(-1), 1e-30 * np.exp(-1)), np.exp(2 + 1j)],
+        [complex(inf, np.pi / 4), both, both, complex(0, np.pi), np.log(2 + 1j)],
+        [complex(inf, np.pi / 4), both, both, complex(-inf, np.pi / 2), np.log(3 + 1j)],
+        [complex(inf, inf), both, both, 1j, np.sqrt(2 + 1j)],
+    ]
+    for result, known in zip(program.run("functions", np.array(values, np.complex64)), expected, strict=True):
+        expect_parts(result, known, rtol=1e-6, atol=1e-29)
 
 
 def test_bits_of_complex_numbers(program: Any) -> None:
