@@ -1,4 +1,4 @@
-"""Functions of two complex numbers as XLA defines them, of numbers that are infinite or not numbers, too."""
+"""Functions of complex numbers as XLA defines them, of numbers that are infinite or not numbers, too."""
 
 from string import Template
 from typing import Any
@@ -6,16 +6,13 @@ from typing import Any
 from devscope.lowering.stablehlo.element_types import expand_each, part_extents, part_type
 from devscope.lowering.stablehlo.templates import element, tensor
 
-# r^c e^(-d t) of the angle c t + d log r, where r and t are the size and the angle of the base, c and d the parts of the
-# exponent. Powers of 0, of 1 and of infinity, and those of the exponent 0, are cases of their own.
-_POWER = """
+# Parts, and the size: the larger part times the length of (1, smaller / larger). Parts that are not numbers count more
+# than infinite ones.
+_SIZE = """
 %a = stablehlo.real %0 : ($C) -> $P
 %b = stablehlo.imag %0 : ($C) -> $P
-%c = stablehlo.real %1 : ($C) -> $P
-%d = stablehlo.imag %1 : ($C) -> $P
 %zero = stablehlo.constant dense<0.0> : $P
 %one = stablehlo.constant dense<1.0> : $P
-%inf = stablehlo.constant dense<$inf> : $P
 %a_size = stablehlo.abs %a : $P
 %b_size = stablehlo.abs %b : $P
 %large = stablehlo.maximum %a_size, %b_size : $P
@@ -27,6 +24,83 @@ _POWER = """
 %hypotenuse = stablehlo.multiply %large, %root : $P
 %unknown = stablehlo.compare NE, %hypotenuse, %hypotenuse, FLOAT : ($P, $P) -> $M
 %r = stablehlo.select %unknown, %small, %hypotenuse : $M, $P
+"""
+
+_ABS = _SIZE.replace("%r = ", "%result = ")
+
+_SIGN = f"""{_SIZE}
+%re = stablehlo.divide %a, %r : $P
+%im = stablehlo.divide %b, %r : $P
+%unit = stablehlo.complex %re, %im : $C
+%r_0 = stablehlo.compare EQ, %r, %zero, FLOAT : ($P, $P) -> $M
+%result = stablehlo.select %r_0, %0, %unit : $M, $C
+"""
+
+# (expm1(a) cos b + cos b - 1, e^a sin b), without an imaginary part where the number has none.
+_EXPM1 = """
+%a = stablehlo.real %0 : ($C) -> $P
+%b = stablehlo.imag %0 : ($C) -> $P
+%zero = stablehlo.constant dense<0.0> : $P
+%half = stablehlo.constant dense<0.5> : $P
+%minus_two = stablehlo.constant dense<-2.0> : $P
+%b_half = stablehlo.multiply %b, %half : $P
+%sine_half = stablehlo.sine %b_half : $P
+%square = stablehlo.multiply %sine_half, %sine_half : $P
+%cosine_1 = stablehlo.multiply %square, %minus_two : $P
+%cosine = stablehlo.cosine %b : $P
+%growth = stablehlo.exponential_minus_one %a : $P
+%turned = stablehlo.multiply %growth, %cosine : $P
+%re = stablehlo.add %turned, %cosine_1 : $P
+%power = stablehlo.exponential %a : $P
+%sine = stablehlo.sine %b : $P
+%product = stablehlo.multiply %power, %sine : $P
+%b_0 = stablehlo.compare EQ, %b, %zero, FLOAT : ($P, $P) -> $M
+%im = stablehlo.select %b_0, %zero, %product : $M, $P
+%result = stablehlo.complex %re, %im : $C
+"""
+
+# Of an imaginary part that is infinite or not a number: nothing that is a number, but signs of infinite real parts.
+_TANH = """
+%a = stablehlo.real %0 : ($C) -> $P
+%b = stablehlo.imag %0 : ($C) -> $P
+%zero = stablehlo.constant dense<0.0> : $P
+%inf = stablehlo.constant dense<$inf> : $P
+%tanh = stablehlo.tanh %0 {$plain} : $C
+%tanh_re = stablehlo.real %tanh : ($C) -> $P
+%tanh_im = stablehlo.imag %tanh : ($C) -> $P
+%nothing = stablehlo.subtract %b, %b : $P
+%b_0 = stablehlo.compare EQ, %b, %zero, FLOAT : ($P, $P) -> $M
+%b_finite = stablehlo.is_finite %b : ($P) -> $M
+%a_size = stablehlo.abs %a : $P
+%a_inf = stablehlo.compare EQ, %a_size, %inf, FLOAT : ($P, $P) -> $M
+%known = stablehlo.or %a_inf, %b_finite : $M
+%re = stablehlo.select %known, %tanh_re, %nothing : $M, $P
+%b_unknown = stablehlo.not %b_finite : $M
+%far = stablehlo.and %a_inf, %b_unknown : $M
+%real = stablehlo.or %b_0, %far : $M
+%im = stablehlo.select %real, %zero, %tanh_im : $M, $P
+%result = stablehlo.complex %re, %im : $C
+"""
+
+# -i tanh(i z)
+_TAN = """
+%a = stablehlo.real %0 : ($C) -> $P
+%b = stablehlo.imag %0 : ($C) -> $P
+%minus_b = stablehlo.negate %b : $P
+%turned = stablehlo.complex %minus_b, %a : $C
+%tanh = stablehlo.tanh %turned : $C
+%tanh_re = stablehlo.real %tanh : ($C) -> $P
+%re = stablehlo.imag %tanh : ($C) -> $P
+%im = stablehlo.negate %tanh_re : $P
+%result = stablehlo.complex %re, %im : $C
+"""
+
+# r^c e^(-d t) of the angle c t + d log r, where r and t are the size and the angle of the base, c and d the parts of the
+# exponent. Powers of 0, of 1 and of infinity, and those of the exponent 0, are cases of their own.
+_POWER = f"""{_SIZE}
+%c = stablehlo.real %1 : ($C) -> $P
+%d = stablehlo.imag %1 : ($C) -> $P
+%inf = stablehlo.constant dense<$inf> : $P
 %size = stablehlo.power %r, %c : $P
 %t = stablehlo.atan2 %b, %a : $P
 %minus_d = stablehlo.negate %d : $P
@@ -86,6 +160,23 @@ _ATAN2 = """
 """
 
 
+_PLAIN = "devscope.plain"
+"""An attribute of functions whose results for infinities and what is not a number are not taken."""
+
+_FUNCTIONS = {
+    "stablehlo.abs": _ABS,
+    "stablehlo.sign": _SIGN,
+    "stablehlo.exponential_minus_one": _EXPM1,
+    "stablehlo.tanh": _TANH,
+    "stablehlo.tan": _TAN,
+}
+
+
+def expand_function(op: Any) -> None:
+    if _PLAIN not in op.attributes:
+        _expand(op, _FUNCTIONS[op.name])
+
+
 def expand_power(op: Any) -> None:
     _expand(op, _POWER)
 
@@ -100,11 +191,13 @@ def expand_cube_root(op: Any) -> None:
 
 
 def _expand(op: Any, text: str) -> None:
-    type_ = op.results[0].type
+    type_ = op.operands[0].type
     if not (part := part_type(type_)):
         return
     extents = part_extents(op)
     types = {"C": element(type_), "P": part, "M": "i1"}
     inf = {"f32": "0x7F800000", "f64": "0x7FF0000000000000"}[part]
-    text = Template(text).substitute({name: tensor(extents, of) for name, of in types.items()}, inf=inf)
+    text = Template(text).substitute(
+        {name: tensor(extents, of) for name, of in types.items()}, inf=inf, plain=_PLAIN
+    )
     expand_each(op, text.splitlines())

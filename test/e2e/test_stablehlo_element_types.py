@@ -44,6 +44,16 @@ func.func @functions(%a: tensor<?xcomplex<f32>>) -> (tensor<?xcomplex<f32>>, ten
   return %0, %1, %2, %3 : tensor<?xcomplex<f32>>, tensor<?xcomplex<f32>>, tensor<?xcomplex<f32>>,
     tensor<?xcomplex<f32>>
 }
+func.func @more_functions(%a: tensor<6xcomplex<f64>>) -> (tensor<6xcomplex<f64>>, tensor<6xcomplex<f64>>,
+    tensor<6xcomplex<f64>>, tensor<6xcomplex<f64>>, tensor<6xf64>) {
+  %0 = stablehlo.sign %a : tensor<6xcomplex<f64>>
+  %1 = stablehlo.exponential_minus_one %a : tensor<6xcomplex<f64>>
+  %2 = stablehlo.tanh %a : tensor<6xcomplex<f64>>
+  %3 = stablehlo.tan %a : tensor<6xcomplex<f64>>
+  %4 = stablehlo.abs %a : (tensor<6xcomplex<f64>>) -> tensor<6xf64>
+  return %0, %1, %2, %3, %4 : tensor<6xcomplex<f64>>, tensor<6xcomplex<f64>>, tensor<6xcomplex<f64>>,
+    tensor<6xcomplex<f64>>, tensor<6xf64>
+}
 func.func @recomposed(%a: tensor<?x4xf32>) -> (tensor<?x4xf32>, tensor<?x2xf32>, tensor<?x2xi32>) {
   %0 = stablehlo.custom_call @mhlo.sinh(%a) {mhlo.attributes = {}, mhlo.version = 1 : i64}
     : (tensor<?x4xf32>) -> tensor<?x4xf32>
@@ -221,6 +231,18 @@ def test_functions_of_complex_numbers_that_are_infinite_or_not_numbers(program: 
     ]
     for result, known in zip(program.run("functions", np.array(values, np.complex64)), expected, strict=True):
         expect_parts(result, known, rtol=1e-6, atol=1e-29)
+
+    both_inf, nan_inf, known = complex(inf, -inf), complex(nan, inf), 0.5 - 2j
+    values = [both_inf, complex(-inf, nan), nan_inf, complex(0, inf), complex(inf, 3), known]
+    expected = [
+        [both, both, both, complex(0, nan), complex(nan, 0), known / abs(known)],
+        [both, both, both, both, complex(-inf, inf), np.expm1(known)],
+        [1, -1, both, both, 1, np.tanh(known)],
+        [-1j, both, complex(0, 1), 1j, both, np.tan(known)],
+        [inf, nan, nan, inf, inf, abs(known)],
+    ]
+    for result, known in zip(program.run("more_functions", np.array(values)), expected, strict=True):
+        expect_parts(result, known, rtol=1e-14)
 
 
 def test_bits_of_complex_numbers(program: Any) -> None:
