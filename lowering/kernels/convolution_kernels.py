@@ -18,6 +18,9 @@ from devscope.lowering.kernels.windowed import Windowed, element_of, strides_of
 
 KIND = "convolution"
 
+PLANES = "planes"
+"""The template of filters so few that a kernel of `window_kernels` computes one after the other."""
+
 
 def plan(found: Windowed, shifts: Sequence[Shift] = ()) -> "Plan | None":
     """How ``found`` is a product of matrices; None if it is none. ``shifts``: see `Plan`."""
@@ -75,6 +78,12 @@ class Plan:
         """Whether filters are side by side in the result; otherwise pixels are."""
         result = self.found.axes_of_result
         return result[self.filter] > result[self.chain[-1]]
+
+    def contiguous(self) -> str | None:
+        """The loop along which elements of the result stand side by side; None for what has phases."""
+        if any(axis.place.holes != 1 for axis in self.found.axes):
+            return None
+        return "filters" if self.filters_last else "pixels"
 
     def sizes(self) -> dict[str, int | None]:
         found = self.found

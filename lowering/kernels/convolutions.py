@@ -53,7 +53,10 @@ def _replace(found: Windowed, schedules: Schedules, library: KernelLibrary, cons
         plan = kernels.plan(found)
         if plan is None:
             continue
-        row = schedules.choose(op, kernels.KIND, found.element, plan.sizes())
+        row = schedules.choose(op, kernels.KIND, found.element, plan.sizes(), plan.contiguous())
+        if row is not None and row.template == convolution_kernels.PLANES:
+            plan = window_kernels.plan(found)
+            assert plan is not None
         if row is not None:
             plan.replace(row, schedules, library, constants)
             erase_unused(found.image)

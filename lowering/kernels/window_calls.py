@@ -138,7 +138,7 @@ class Call:
         caller.add_index("%slots", slots)
         self.memory.add_image(caller, self._image(caller.extent), slots)
         place = found.op if self.follows is None else self.follows.op
-        caller.call(place, library.symbol(self.row.template, self._values(caller.text_of_parameters())), library)
+        caller.call(place, library.symbol("window", self._values(caller.text_of_parameters())), library)
 
     def _values(self, parameters: str) -> dict[str, object]:
         lanes, of, c = self.lanes, self.found.element, element_of(self.result)

@@ -36,6 +36,9 @@ class Plan:
     side_by_side: int
     sums: list[int]
 
+    def contiguous(self) -> str | None:
+        return None  # rows do not say
+
     def sizes(self) -> dict[str, int | None]:
         found = self.found
         return {

@@ -458,3 +458,58 @@ def test_what_follows_reads_and_writes_slices(place: str) -> None:
     want[at] = np.einsum("nchwij,fcij->nfhw", windows, w) + y[at]
     with devscope.compile(source, cache=False) as executable:
         np.testing.assert_array_equal(executable(x, w, y), want)
+
+
+_FEW = """
+func.func @{name}(%x: {image}, %w: {filters}, %bias: tensor<{count}x{element}>) -> {result} {{
+  %zero = arith.constant {zero} : {element}
+  %padded = tensor.pad %x low[{pads}] high[{pads}] {{
+  ^bb0({indices}):
+    tensor.yield %zero : {element}
+  }} : {image} to {wide}
+  %empty = tensor.empty() : {result}
+  %zeros = linalg.fill ins(%zero : {element}) outs(%empty : {result}) -> {result}
+  %sums = linalg.conv_2d_{layout} {{strides = dense<[2, 1]> : tensor<2xi64>, dilations = dense<1> : tensor<2xi64>}}
+    ins(%padded, %w : {wide}, {filters}) outs(%zeros : {result}) -> {result}
+  %biases = linalg.broadcast ins(%bias : tensor<{count}x{element}>) outs(%empty : {result}) dimensions = {others}
+  %done = linalg.add ins(%sums, %biases : {result}, {result}) outs(%empty : {result}) -> {result}
+  return %done : {result}
+}}
+"""
+
+
+@pytest.mark.parametrize("target", ["cpu:0", "opencl:0"])
+def test_few_filters_of_planes(target: str) -> None:
+    rng, cases, text = np.random.default_rng(4), dict[str, list[Array]](), ""
+    for element, groups, count in itertools.product(("f32", "i32"), (0, 2), (1, 3)):
+        name = f"{element}_{groups}_{count}"
+        inside = [2, *([groups] if groups else []), 5]
+
+        def shaped(*shape: int, of: str = element) -> str:
+            return f"tensor<{'x'.join(map(str, shape))}x{of}>"
+
+        weights = [*([count, groups] if groups else [count]), 5, 3, 3]
+        others = [axis for axis in range(len(inside) + 2) if axis != len(inside) - 1]
+        text += _FEW.format(
+            name=name,
+            element=element,
+            zero="0" if element == "i32" else "0.0",
+            count=count,
+            layout="ngchw_fgchw" if groups else "nchw_fchw",
+            image=shaped(*inside, 19, 21),
+            wide=shaped(*inside, 21, 23),
+            filters=shaped(*weights),
+            result=shaped(*inside[:-1], count, 10, 21),
+            pads=", ".join(["0"] * len(inside) + ["1", "1"]),
+            indices=", ".join(f"%i{axis}: index" for axis in range(len(inside) + 2)),
+            others=others,
+        )
+        dtype = np.int32 if element == "i32" else np.float32
+        cases[name] = [rng.integers(-4, 5, s).astype(dtype) for s in ((*inside, 19, 21), weights, (count,))]
+    with devscope.compile(text, default=target) as executable:
+        for name, (x, w, bias) in cases.items():
+            padded = np.pad(x, [*[(0, 0)] * (x.ndim - 2), (1, 1), (1, 1)])
+            windows = np.lib.stride_tricks.sliding_window_view(padded, (3, 3), (-2, -1))[..., ::2, :, :, :]
+            to = "ngchwij,fgcij->ngfhw" if x.ndim == 5 else "nchwij,fcij->nfhw"
+            want = np.einsum(to, windows, w) + bias[:, None, None]
+            np.testing.assert_array_equal(executable.run(name, x, w, bias), want, name)

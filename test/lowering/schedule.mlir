@@ -37,3 +37,18 @@ func.func @main(%x: tensor<64x784xf32>, %w: tensor<784x512xf32>, %b: tensor<512x
     (%a: f64, %o: f64) { %s = arith.mulf %a, %a : f64 linalg.yield %s : f64 }
   return %r, %q, %t : tensor<64x512xf32>, tensor<1x32xf32>, tensor<?x?xf64>
 }
+
+// Few filters whose pixels stand side by side are computed one after the other; channels that stand so are not.
+
+// CHECK:      linalg.conv_2d_nchw_fchw, pixels 900, filters 3, sums 144, f32: planes with lanes
+// CHECK:      linalg.conv_2d_nhwc_hwcf, pixels 900, filters 3, sums 144, f32: convolution with rows
+func.func @few(%x: tensor<1x16x32x32xf32>, %w: tensor<3x16x3x3xf32>, %y: tensor<1x3x30x30xf32>,
+               %u: tensor<1x32x32x16xf32>, %v: tensor<3x3x16x3xf32>, %z: tensor<1x30x30x3xf32>)
+    -> (tensor<1x3x30x30xf32>, tensor<1x30x30x3xf32>)
+    attributes {device.target = #device.target<"cpu", {cpu = "x86-64-v4"}>} {
+  %0 = linalg.conv_2d_nchw_fchw {strides = dense<1> : tensor<2xi64>, dilations = dense<1> : tensor<2xi64>}
+    ins(%x, %w : tensor<1x16x32x32xf32>, tensor<3x16x3x3xf32>) outs(%y : tensor<1x3x30x30xf32>) -> tensor<1x3x30x30xf32>
+  %1 = linalg.conv_2d_nhwc_hwcf {strides = dense<1> : tensor<2xi64>, dilations = dense<1> : tensor<2xi64>}
+    ins(%u, %v : tensor<1x32x32x16xf32>, tensor<3x3x16x3xf32>) outs(%z : tensor<1x30x30x3xf32>) -> tensor<1x30x30x3xf32>
+  return %0, %1 : tensor<1x3x30x30xf32>, tensor<1x30x30x3xf32>
+}
