@@ -19,9 +19,6 @@ from devscope.lowering.kernels.windowed_calls import FILTERS, IMAGE, RESULT, Cal
 if TYPE_CHECKING:
     from devscope.lowering.kernels.window_kernels import Plan
 
-_UNROLLED = 32
-"""Elements of a window that a kernel has instructions for; larger windows have loops."""
-
 _VECTORS = 16
 """Along the last axis of a block, where windows overlap along it; else one, and rows stay in the first cache."""
 
@@ -37,12 +34,13 @@ class Call:
             plan.found.extent(plan.side_by_side),
             row.numbers["pooled" if self.filters is None else "lanes"],
         )
-        self.lanes = most if extent is None else min(most, 1 << max(extent - 1, 0).bit_length())
+        self.lanes = self._lanes(most, extent)
         self.whole = extent is not None and extent % self.lanes == 0
         """Whether all vectors are inside of the result. Stores with masks take several times as long."""
         self.result = self.found.result if follows is None else follows.result
         self.extras = [] if follows is None else list(follows.operands)
         self.memory = TaskMemory(row.numbers.get("stack", 0))
+        self.unrolled = row.numbers.get("unrolled", 32)
         self.chain = self._chain()
         found, columns, pixels = self.found, self.lanes, row.numbers["pixels"]
         if any(axis.inner is not None and axis.outer == plan.side_by_side for axis in found.axes):
@@ -53,12 +51,21 @@ class Call:
         self.blocks = block_extents(found, self.chain, blocks, pixels, row.numbers["elements"])
         self.joined = self._joined()
 
+    def _lanes(self, most: int, extent: int | None) -> int:
+        """Elements at once, a power of two."""
+        if extent is None:
+            return most
+        lanes = fewer = min(most, 1 << max(extent - 1, 0).bit_length())
+        while extent % fewer and fewer > self.row.numbers.get("whole", lanes):
+            fewer //= 2
+        return lanes if extent % fewer else fewer
+
     def _joined(self) -> tuple[int, int, int] | None:
         """A loop of rows that windows overlap along, that of their elements, and how many rows are computed at
         once, of which all blocks have multiples; None if that is one.
         """
         found, count = self.found, self.found.size(self.plan.sums)
-        if not self.chain or count is None or count > _UNROLLED:
+        if not self.chain or count is None or count > self.unrolled:
             return None
         loop = self.chain[-1]
         number = found.axis_with(loop)
@@ -256,7 +263,7 @@ class Call:
         type_ = f"vector<{self.lanes}x{of}>"
         extents = [self.extent(loop) for loop in self.plan.sums]
         count = found.size(self.plan.sums)
-        if count is not None and count <= _UNROLLED:
+        if count is not None and count <= self.unrolled:
             strides, sums = self._strides(hoisted), "%begin"
             for place in product(*(range(extent) for extent in extents if isinstance(extent, int))):
                 indices: dict[int, Index] = dict(zip(self.plan.sums, place, strict=True))
