@@ -36,8 +36,10 @@ class Plan:
     side_by_side: int
     sums: list[int]
 
-    def contiguous(self) -> str | None:
-        return None  # rows do not say
+    def contiguous(self) -> str:
+        """What stands side by side in the result: ``"pixels"``, along which windows move, or ``"channels"``."""
+        number = self.found.axis_with(self.side_by_side)
+        return "channels" if number is None or self.found.axes[number].inner is None else "pixels"
 
     def sizes(self) -> dict[str, int | None]:
         found = self.found
