@@ -103,7 +103,7 @@ def extract_constants(module: Any, table: ConstantTable, most_inline: int) -> No
 
 
 def constant_value(constant: Any) -> Any:
-    """What an ``arith.constant`` is."""
+    """What an ``arith.constant`` or ``stablehlo.constant`` is."""
     return with_repaired_casters(constant.context, lambda: constant.attributes["value"])
 
 

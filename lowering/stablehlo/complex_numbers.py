@@ -3,6 +3,11 @@
 from string import Template
 from typing import Any
 
+import numpy as np
+
+from devscope.lowering import mlir_util
+from devscope.lowering.constants import constant_value
+from devscope.lowering.interop.bindings import ir
 from devscope.lowering.stablehlo.element_types import expand_each, part_extents, part_type
 from devscope.lowering.stablehlo.templates import element, tensor
 
@@ -177,8 +182,68 @@ def expand_function(op: Any) -> None:
         _expand(op, _FUNCTIONS[op.name])
 
 
+def expand_multiply(op: Any) -> None:
+    """XLA leaves out products with 1, as derivatives have them: there infinite numbers stay what they are."""
+    for factor, other in ((0, 1), (1, 0)):
+        if part_type(op.results[0].type) and _constant(op.operands[factor]) == 1:
+            _replace(op, op.operands[other])
+            return
+
+
+def expand_divide(op: Any) -> None:
+    """XLA multiplies by what constants are the inverse of."""
+    if not (part := part_type(op.results[0].type)) or not (divisor := _constant(op.operands[1])):
+        return
+    inverse = _PARTS[part](1) / _PARTS[part](divisor)
+    if divisor == 1:
+        _replace(op, op.operands[0])
+    elif np.isfinite(inverse):
+        constant = f"%inverse = stablehlo.constant dense<({inverse.real:.17e}, {inverse.imag:.17e})> : $C"
+        _expand(op, f"{constant}\n%result = stablehlo.multiply %0, %inverse : $C")
+
+
+_PARTS = {"f32": np.complex64, "f64": np.complex128}
+
+
+_POWERS: dict[complex | None, str] = {
+    -1: "%unit = stablehlo.constant dense<(1.0, 0.0)> : $C\n%result = stablehlo.divide %unit, %0 : $C",
+    2: "%result = stablehlo.multiply %0, %0 : $C",
+    3: "%square = stablehlo.multiply %0, %0 : $C\n%result = stablehlo.multiply %square, %0 : $C",
+}
+
+
 def expand_power(op: Any) -> None:
-    _expand(op, _POWER)
+    """Powers of some exponents that are known as the program is compiled are products or an inverse, as in XLA."""
+    exponent = _constant(op.operands[1]) if part_type(op.results[0].type) else None
+    if exponent == 1:
+        _replace(op, op.operands[0])
+    else:
+        _expand(op, _POWERS.get(exponent, _POWER))
+
+
+def _replace(op: Any, value: Any) -> None:
+    if value.type == op.results[0].type:
+        mlir_util.replace_op(op, [value])
+
+
+def _constant(value: Any) -> complex | None:
+    """What all elements are, if that is known as the program is compiled."""
+    op = value.owner
+    if isinstance(op, ir.Block):
+        return None
+    if op.name in ("stablehlo.broadcast_in_dim", "stablehlo.dynamic_broadcast_in_dim", "stablehlo.reshape"):
+        return _constant(op.operands[0])
+    if op.name == "stablehlo.complex":
+        real, imag = (_constant(part) for part in op.operands)
+        return None if real is None or imag is None else complex(real.real, imag.real)
+    if op.name != "stablehlo.constant":
+        return None
+    attribute = constant_value(op)
+    if not isinstance(attribute, ir.DenseElementsAttr) or not attribute.is_splat:
+        return None
+    splat = attribute.get_splat_value()
+    parts = list(splat) if isinstance(splat, ir.ArrayAttr) else [splat]
+    return complex(*(ir.FloatAttr(part).value for part in parts))
 
 
 def expand_atan2(op: Any) -> None:

@@ -75,6 +75,8 @@ _EXPANSIONS: Mapping[str, str] = {
     "stablehlo.exponential_minus_one": "complex_numbers.expand_function",
     "stablehlo.tan": "complex_numbers.expand_function",
     "stablehlo.tanh": "complex_numbers.expand_function",
+    "stablehlo.multiply": "complex_numbers.expand_multiply",
+    "stablehlo.divide": "complex_numbers.expand_divide",
     "stablehlo.power": "complex_numbers.expand_power",
     "stablehlo.atan2": "complex_numbers.expand_atan2",
     "stablehlo.bitcast_convert": "element_types.expand_bitcast",

@@ -54,6 +54,23 @@ func.func @more_functions(%a: tensor<6xcomplex<f64>>) -> (tensor<6xcomplex<f64>>
   return %0, %1, %2, %3, %4 : tensor<6xcomplex<f64>>, tensor<6xcomplex<f64>>, tensor<6xcomplex<f64>>,
     tensor<6xcomplex<f64>>, tensor<6xf64>
 }
+func.func @by_constants(%b: tensor<3xcomplex<f64>>)
+    -> (tensor<3xcomplex<f64>>, tensor<3xcomplex<f64>>, tensor<3xcomplex<f64>>, tensor<3xcomplex<f64>>) {
+  %one = stablehlo.constant dense<1.0> : tensor<f64>
+  %zero = stablehlo.constant dense<0.0> : tensor<f64>
+  %unit = stablehlo.complex %one, %zero : tensor<complex<f64>>
+  %units = stablehlo.broadcast_in_dim %unit, dims = [] : (tensor<complex<f64>>) -> tensor<3xcomplex<f64>>
+  %product = stablehlo.multiply %units, %b : tensor<3xcomplex<f64>>
+  %quotient = stablehlo.divide %product, %units : tensor<3xcomplex<f64>>
+  %power = stablehlo.power %quotient, %units : tensor<3xcomplex<f64>>
+  %exponents = stablehlo.constant dense<(-1.0, 0.0)> : tensor<3xcomplex<f64>>
+  %inverse = stablehlo.power %b, %exponents : tensor<3xcomplex<f64>>
+  %twos = stablehlo.constant dense<(2.0, 0.0)> : tensor<3xcomplex<f64>>
+  %square = stablehlo.power %b, %twos : tensor<3xcomplex<f64>>
+  %half = stablehlo.divide %b, %twos : tensor<3xcomplex<f64>>
+  return %power, %inverse, %square, %half : tensor<3xcomplex<f64>>, tensor<3xcomplex<f64>>, tensor<3xcomplex<f64>>,
+    tensor<3xcomplex<f64>>
+}
 func.func @recomposed(%a: tensor<?x4xf32>) -> (tensor<?x4xf32>, tensor<?x2xf32>, tensor<?x2xi32>) {
   %0 = stablehlo.custom_call @mhlo.sinh(%a) {mhlo.attributes = {}, mhlo.version = 1 : i64}
     : (tensor<?x4xf32>) -> tensor<?x4xf32>
@@ -243,6 +260,17 @@ def test_functions_of_complex_numbers_that_are_infinite_or_not_numbers(program: 
     ]
     for result, known in zip(program.run("more_functions", np.array(values)), expected, strict=True):
         expect_parts(result, known, rtol=1e-14)
+
+
+def test_complex_numbers_by_constants(program: Any) -> None:
+    """Products with 1 and the like are left out, as in XLA; quotients are products with the inverse."""
+    inf, nan = np.inf, np.nan
+    b = np.array([complex(inf, 3), complex(nan, inf), 2 + 1j])
+    same, inverse, square, half = program.run("by_constants", b)
+    expect_parts(same, b)
+    expect_parts(inverse, [0, 0, 0.4 - 0.2j], atol=1e-15)
+    expect_parts(square, [complex(inf, inf), complex(nan, nan), 3 + 4j])
+    expect_parts(half, [complex(inf, nan), complex(nan, nan), 1 + 0.5j])
 
 
 def test_bits_of_complex_numbers(program: Any) -> None:
