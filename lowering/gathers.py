@@ -25,12 +25,12 @@ def expand_gather(op: Any) -> None:
     """``tensor.gather``, whose indices are inside of the tensor, by StableHLO's."""
     source, indices, result = (ir.RankedTensorType(value.type) for value in (*op.operands, *op.results))
     places, kept = _places(op.attributes["gather_dims"], indices, source.rank, result.rank)
-    dynamic, lines = ir.ShapedType.get_dynamic_size(), [_index_vectors(indices)]
+    dynamic, (lines, at) = ir.ShapedType.get_dynamic_size(), _index_vectors(indices, 1)
     sizes = [1 if dim in places else extent for dim, extent in enumerate(source.shape)]
     attributes = f"""dimension_numbers = #stablehlo.gather<offset_dims = {kept}, collapsed_slice_dims =
         {[] if len(kept) == source.rank else places}, start_index_map = {places},
         index_vector_dim = {indices.rank - 1}>"""
-    operands, types = "%0, %at", f"{source}, {_of_integers(indices)}"
+    operands, types = f"%0, {at}", f"{source}, {_of_integers(indices)}"
     if dynamic in sizes:
         for dim, extent in enumerate(sizes):
             lines.append(f"%d{dim} = arith.constant {dim if extent == dynamic else extent} : index")
@@ -52,11 +52,11 @@ def expand_scatter(op: Any) -> None:
     """``tensor.scatter``, whose indices are inside of the tensor and no two the same, by StableHLO's."""
     source, into, indices = (ir.RankedTensorType(value.type) for value in op.operands)
     places, kept = _places(op.attributes["scatter_dims"], indices, into.rank, source.rank)
-    element = source.element_type
+    element, (lines, at) = source.element_type, _index_vectors(indices, 2)
     _replace(
         op,
-        f"""{_index_vectors(indices, 2)}
-        %r = "stablehlo.scatter"(%1, %at, %0) ({{
+        f"""{"".join(lines)}
+        %r = "stablehlo.scatter"(%1, {at}, %0) ({{
         ^bb0(%old: tensor<{element}>, %new: tensor<{element}>):
           stablehlo.return %new : tensor<{element}>
         }}) {{scatter_dimension_numbers = #stablehlo.scatter<update_window_dims = {kept}, inserted_window_dims =
@@ -76,11 +76,11 @@ def _of_integers(indices: Any) -> str:
     return str(indices).replace("index", "i64")
 
 
-def _index_vectors(indices: Any, number: int = 1) -> str:
-    """``%at``: operand ``number``, of a type that StableHLO takes."""
-    if isinstance(indices.element_type, ir.IndexType):
-        return f"%at = arith.index_cast %{number} : {indices} to {_of_integers(indices)}"
-    return f"%at = tensor.cast %{number} : {indices} to {indices}"
+def _index_vectors(indices: Any, number: int) -> tuple[list[str], str]:
+    """Lines for operand ``number`` in a type that StableHLO takes, and its name then."""
+    if not isinstance(indices.element_type, ir.IndexType):
+        return [], f"%{number}"
+    return [f"%at = arith.index_cast %{number} : {indices} to {_of_integers(indices)}"], "%at"
 
 
 def _replace(op: Any, text: str) -> None:

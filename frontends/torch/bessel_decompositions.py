@@ -71,11 +71,8 @@ def _bessel(overload: Any, order: int, is_scaled: bool) -> None:
 
 for _order, _name in enumerate(("bessel_i0", "bessel_i1")):
     _bessel(getattr(prims, _name).default, _order, False)
+    _bessel(getattr(aten, f"special_modified_{_name}").default, _order, False)
     _bessel(getattr(prims, f"{_name}e").default, _order, True)
-
-
-for _overload in (aten.special_modified_bessel_i0.default, aten.special_modified_bessel_i1.default):
-    _bessel(_overload, int(_overload is aten.special_modified_bessel_i1.default), False)
 
 
 def _at_waves(x: _Tensor, order: int) -> tuple[_Tensor, _Tensor]:

@@ -141,9 +141,11 @@ def _prepare(module: Any, run_passes: RunPasses) -> None:
         run_passes(module.operation, _DEPRECATED)
     if any(op.name == "func.call" for op in mlir_util.walk(module.operation)) and _is_plain(module):
         run_passes(module.operation, "builtin.module(inline, symbol-dce)")
-    for op in mlir_util.named(module.operation, "stablehlo.custom_call"):
-        _attempt(recompose, op)
-    if any(op.name.startswith("chlo.") for op in mlir_util.walk(module.operation)):
+    if "stablehlo.custom_call" in names:
+        for op in mlir_util.named(module.operation, "stablehlo.custom_call"):
+            _attempt(recompose, op)
+        names = {op.name for op in mlir_util.walk(module.operation)}
+    if any(name.startswith("chlo.") for name in names):
         run_passes(module.operation, _CHLO)
     if any(op.name in _EXPANDED and part_type(op.results[0].type) for op in mlir_util.walk(module.operation)):
         run_passes(module.operation, _COMPLEX)
