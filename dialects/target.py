@@ -156,6 +156,12 @@ for _kind in (
                 int, "bytes of a vector, of a cpu; by default those of the device that programs run on", minimum=1
             ),
             "workgroup": OptionSpec(int, "work items per workgroup", minimum=1),
+            "subgroup": OptionSpec(
+                int,
+                "work items of a gpu that exchange numbers without memory; by default those of a sub-group of the "
+                "device that programs run on, if it can",
+                minimum=2,
+            ),
             "fp64": OptionSpec(bool, "whether the device has double precision"),
             "fp16": OptionSpec(bool, "whether the device has half precision"),
             "calls": _CALLS,

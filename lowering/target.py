@@ -105,6 +105,16 @@ class GridSchedule(NamedTuple):
         return tiles
 
 
+class Lanes(NamedTuple):
+    """``width`` work-items side by side give each other numbers of types ``elements`` without memory."""
+
+    width: int = 1
+    elements: Collection[str] = ()
+
+
+NO_LANES = Lanes()
+
+
 @dataclass(frozen=True)
 class DeviceBinary:
     """A binary of all kernels of one device, and for each kernel its name and argument sizes in bytes."""
@@ -164,13 +174,13 @@ class KernelTarget(Target):
     option that says so. ``prepare`` is called early, once it is known that the target is needed: what it starts in
     the background is there when kernels are compiled. ``choose_kernels``: from which schedules operations become
     calls of kernels of the library, or, where there are schedules alone, of kernels in which work-items share it;
-    rows of the user's come first. ``lanes`` of these work-items give each other numbers without memory. What has
-    neither becomes a grid of work-items. ``alignment``: of buffers, in bytes, whatever their elements are.
+    rows of the user's come first; ``lanes``: which of these work-items need no memory for that. What has neither
+    becomes a grid of work-items. ``alignment``: of buffers, in bytes, whatever their elements are.
     """
 
     compile_kernels: Callable[[Any, RunPasses, Options], DeviceBinary]
     choose_kernels: Callable[[Options, Sequence[Row]], DeviceKernels | Schedules | None] = _no_kernels
-    lanes: int = 1
+    lanes: Callable[[Options], Lanes] = lambda _: NO_LANES
     alignment: int = 1
     grids: Sequence[Rule[GridSchedule]] = (Rule(GridSchedule()),)
     floats: Collection[str] = ("f16", "f32", "f64")

@@ -16,7 +16,7 @@ from devscope.lowering.gpu.to_llvm import compile_kernels
 from devscope.lowering.kernels.table import Row, Schedules
 from devscope.lowering.mlir_util import RunPasses
 from devscope.lowering.pipelines import pipeline
-from devscope.lowering.target import DeviceBinary, KernelTarget, Options
+from devscope.lowering.target import DeviceBinary, KernelTarget, Lanes, Options
 
 #: The first version of PTX for each architecture. Later devices run what was compiled for an earlier one.
 _PTX_OF = {
@@ -88,12 +88,14 @@ def _choose_kernels(options: Options, rows: Sequence[Row]) -> Schedules:
     return gpu_schedules(rows, _has_tensor_cores(arch), bool(options.get("tf32")))
 
 
+_WARP = Lanes(32, ("f32", "i32"))
+
 TARGET = KernelTarget(
     kind=get_target_kind("cuda"),
     compile_kernels=_compile_kernels,
     floats=("f16", "bf16", "f32", "f64"),
     choose_kernels=_choose_kernels,
-    lanes=32,
+    lanes=lambda _: _WARP,
     alignment=256,
     check_options=_check_options,
     prepare=shared_emitter,

@@ -8,6 +8,7 @@ from devscope.lowering import mlir_util
 from devscope.lowering.gpu.index_text import Text
 from devscope.lowering.interop.bindings import ir
 from devscope.lowering.kernels.nest_bodies import combiners, has_neutral, neutral_text
+from devscope.lowering.target import Lanes
 
 _NAN = {"f16": "0x7E00", "bf16": "0x7FC0", "f32": "0x7FC00000", "f64": "0x7FF8000000000000"}
 _NUMBERS = ("arith.maxnumf", "arith.minnumf")
@@ -123,13 +124,13 @@ class Room:
 class Workgroup:
     """``threads`` work-items, of which ``share`` side by side, or ``distance`` apart, compute a result.
 
-    ``lanes``: how many of them give each other numbers without memory; ``rooms``: those that are needed otherwise.
+    ``lanes``: which of them give each other numbers without memory; ``rooms``: those that are needed otherwise.
     """
 
     threads: int
     share: int
     distance: int
-    lanes: int
+    lanes: Lanes
     rooms: list[Room] = field(default_factory=list[Room])
 
     def room(self, element: str) -> Room:
@@ -148,8 +149,8 @@ class Workgroup:
         """
         if self.share == 1:
             return values
-        exchanges = set(elements) <= {"f32", "i32"} and self.distance == 1 and self.lanes > 1
-        if exchanges and self.threads % self.lanes == 0:
+        exchanges = set(elements) <= set(self.lanes.elements) and self.distance == 1
+        if exchanges and self.threads % self.lanes.width == 0:
             return self._exchange(text, values, elements, combine)
         rooms = [self.room(element) for element in elements]
         for room, value in zip(rooms, values, strict=True):
@@ -170,24 +171,28 @@ class Workgroup:
 
     def _exchange(self, text: Text, values: Values, elements: Values, combine: Combine) -> Values:
         """Lanes exchange theirs with those at a distance of each power of two; then one of each leaves it."""
-        width = text.value(f"arith.constant {self.lanes} : i32")
-        distance = min(self.share, self.lanes)
+        width = text.value(f"arith.constant {self.lanes.width} : i32")
+        distance = min(self.share, self.lanes.width)
         while distance > 1:
             distance //= 2
             far = text.value(f"arith.constant {distance} : i32")
             others: list[str] = []
             for value, element in zip(values, elements, strict=True):
-                others.append(text.value(f"gpu.shuffle xor {value}, {far}, {width} : {element}", 2))
+                given, type_ = value, element
+                if element == "index":
+                    given, type_ = text.value(f"arith.index_cast {value} : index to i64"), "i64"
+                other = text.value(f"gpu.shuffle xor {given}, {far}, {width} : {type_}", 2)
+                others.append(other if given is value else text.value(f"arith.index_cast {other} : i64 to index"))
             values = combine(text, values, others)
-        if self.share <= self.lanes:
+        if self.share <= self.lanes.width:
             return values
-        lanes, rooms = text.constant(self.lanes), [self.room(element) for element in elements]
+        lanes, rooms = text.constant(self.lanes.width), [self.room(element) for element in elements]
         is_first = text.value(f"arith.cmpi eq, {text.index('remui', '%thread', lanes)}, %c0 : index")
         text.lines.append(f"scf.if {is_first} {{")
         for room, value in zip(rooms, values, strict=True):
             room.store(text, value, "%thread")
         text.lines += ["}", "gpu.barrier"]
-        places = [text.plus("%first_of_share", n) for n in range(0, self.share, self.lanes)]
+        places = [text.plus("%first_of_share", n) for n in range(0, self.share, self.lanes.width)]
         values = [room.load(text, places[0]) for room in rooms]
         for place in places[1:]:
             values = combine(text, values, [room.load(text, place) for room in rooms])

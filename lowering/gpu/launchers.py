@@ -8,6 +8,7 @@ from devscope.lowering.gpu.kernel_tables import FOLDER
 from devscope.lowering.interop.bindings import ir
 from devscope.lowering.kernels.library import read_template
 from devscope.lowering.mlir_util import Builder
+from devscope.lowering.target import Lanes
 
 TILES = "tiles"
 """The kind of schedules for products in which workgroups share tiles."""
@@ -31,11 +32,10 @@ _AROUND = {"scf.for", "scf.if", "scf.while", "scf.index_switch", "scf.execute_re
 class Launchers:
     """``taken``: names of the program, to which those of functions and kernels are added.
 
-    ``lanes``: work-items that give each other numbers without memory. ``functions``: operations of `math` that
-    epilogues may have.
+    ``lanes``: those of the device. ``functions``: operations of `math` that epilogues may have.
     """
 
-    def __init__(self, module: Any, taken: set[str], lanes: int = 1, functions: Collection[str] = ()) -> None:
+    def __init__(self, module: Any, taken: set[str], lanes: Lanes, functions: Collection[str] = ()) -> None:
         self._module = module
         self._taken = taken
         self._symbols: dict[tuple[str, tuple[tuple[str, object], ...]], str] = {}

@@ -39,7 +39,7 @@ from devscope.lowering.memory.effects import mark_pairs, mark_writes
 from devscope.lowering.memory.link_functions import merge_modules
 from devscope.lowering.mlir_util import Builder, RunPasses
 from devscope.lowering.pipelines import pipeline
-from devscope.lowering.target import GridSchedule, KernelTarget, Options, choose
+from devscope.lowering.target import GridSchedule, KernelTarget, Lanes, Options, choose
 
 _CONTROL_FLOW = {"scf.for", "scf.if", "scf.while", "scf.index_switch", "scf.execute_region"}
 
@@ -69,7 +69,7 @@ def lower_device_functions(
     to_buffers(module, target, options, run_passes, constants, checks, carry_launches, chosen is not None)
     launchers = None
     if schedules is not None:
-        launchers = _call_tiles(module, schedules, taken, target.lanes)
+        launchers = _call_tiles(module, schedules, taken, target.lanes(options))
         observe("schedule", ScheduleReport(module, schedules))
     call_kernels(module, kernels)
     called: list[Any] = []
@@ -92,7 +92,7 @@ def lower_device_functions(
     define_launchers(module, kernels, space)
 
 
-def _call_tiles(module: Any, schedules: Schedules, taken: set[str], lanes: int) -> Launchers:
+def _call_tiles(module: Any, schedules: Schedules, taken: set[str], lanes: Lanes) -> Launchers:
     """Replace what there are schedules with tiles for by calls of functions, which are yet to be defined."""
     from devscope.lowering.gpu.contractions import call_contractions
     from devscope.lowering.gpu.reductions import call_reductions

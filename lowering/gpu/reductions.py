@@ -26,6 +26,7 @@ from devscope.lowering.kernels.nest import product_of
 from devscope.lowering.kernels.split_reductions import split_reductions
 from devscope.lowering.kernels.table import Row, Schedules
 from devscope.lowering.memory.effects import mark_written
+from devscope.lowering.target import Lanes
 
 
 @dataclass
@@ -123,7 +124,7 @@ def _replace(found: _Reduction, row: Row, along_sums: bool, launchers: Launchers
 
 
 def _values(
-    found: _Reduction, row: Row, along_sums: bool, lanes: int, begins: str | None, captured: Sequence[Any]
+    found: _Reduction, row: Row, along_sums: bool, lanes: Lanes, begins: str | None, captured: Sequence[Any]
 ) -> dict[str, object]:
     """What the template is filled with. ``begins``: the number that the result is, if it was filled with one."""
     numbers, element = count(), str(found.result.element)

@@ -33,6 +33,7 @@ from devscope.lowering.kernels.nest_bodies import neutral_text
 from devscope.lowering.kernels.rows import RowGroup
 from devscope.lowering.kernels.vector_bodies import EXTREMA
 from devscope.lowering.memory.effects import elementwise_pairs
+from devscope.lowering.target import Lanes
 
 _ALONE = "alone"
 _EACH = "each"
@@ -100,7 +101,7 @@ class RowText:
 
     group: RowGroup
     numbers: Mapping[str, int]
-    lanes: int = 1
+    lanes: Lanes
     operands: list[Any] = field(default_factory=list[Any])
 
     def __post_init__(self) -> None:

@@ -22,7 +22,7 @@ from devscope.lowering.mlir_util import RunPasses
 from devscope.lowering.opencl.hidden_guards import OFFSET, hide_guards
 from devscope.lowering.opencl.short_nests import join_short_nests
 from devscope.lowering.pipelines import pipeline
-from devscope.lowering.target import DeviceBinary, KernelTarget, Options
+from devscope.lowering.target import NO_LANES, DeviceBinary, KernelTarget, Lanes, Options
 
 #: Operations of `math` that are built-ins of OpenCL C (specification 3.0, section 6.15.2), most under their names.
 _SAME_NAME = """
@@ -84,6 +84,7 @@ def _compile_kernels(gpu_modules: Any, run_passes: RunPasses, options: Options) 
         for kernel in [op for op in mlir_util.walk(gpu_modules) if op.name == "gpu.func"]:
             join_short_nests(kernel)
             hide_guards(kernel)
+            _fix_subgroup(kernel)
         powers = {"math.fpowi": _power_in_single} if options.get("fp64") is False else {}
         expansions.expand(mlir_util.walk(gpu_modules), _EXPANSIONS | powers)
         _keep_order(gpu_modules)
@@ -101,6 +102,13 @@ def _keep_order(gpu_modules: Any) -> None:
             op.attributes["fastmath"] = ir.Attribute.parse(f"#arith.fastmath<{kept or 'none'}>", op.context)
 
 
+def _fix_subgroup(kernel: Any) -> None:
+    """Have ``kernel`` compiled for the sub-groups that its work-items exchange numbers in."""
+    widths = {op.operands[2].owner.operation.attributes["value"] for op in mlir_util.named(kernel, "gpu.shuffle")}
+    for width in widths:
+        kernel.attributes["llvm.intel_reqd_sub_group_size"] = width
+
+
 _TYPES = ("cpu", "gpu")
 
 
@@ -108,6 +116,11 @@ def _check_options(options: Options) -> None:
     if _type_of_device(options) not in _TYPES:
         raise OptionError(
             f"option 'type' of target kind 'opencl' is '{options['type']}'", notes=[f"legal: {', '.join(_TYPES)}"]
+        )
+    subgroup = int(options.get("subgroup", 1))
+    if subgroup & (subgroup - 1):
+        raise OptionError(
+            f"option 'subgroup' of target kind 'opencl' is {subgroup}", notes=["legal: powers of two"]
         )
 
 
@@ -123,6 +136,14 @@ def _choose_kernels(options: Options, rows: Sequence[Row]) -> DeviceKernels | Sc
     own = [row for row in rows if row.instructions in known]
     schedules = Schedules([*own, *built_in_rows(known[0])], *known)
     return DeviceKernels(schedules, KernelLibrary(FOLDER, schedules.loops, OF_VECTORS), WITH_FMA)
+
+
+def _lanes(options: Options) -> Lanes:
+    """Sub-groups, whose work-items stand side by side where workgroups have one axis."""
+    return Lanes(int(options["subgroup"]), _EXCHANGED) if "subgroup" in options else NO_LANES
+
+
+_EXCHANGED = ("f16", "f32", "f64", "i8", "i16", "i32", "i64", "index")
 
 
 def _has_wide_vectors(options: Options) -> bool:
@@ -164,6 +185,7 @@ TARGET = KernelTarget(
     check_options=_check_options,
     compile_kernels=_compile_kernels,
     choose_kernels=_choose_kernels,
+    lanes=_lanes,
     integer_widths=(1, 8, 16, 32, 64),  # LLVM's SPIR-V backend makes others wider, and keeps what overflows
     optional_types={"f64": "fp64", "f16": "fp16"},
     prepare=shared_emitter,

@@ -39,12 +39,17 @@ DEVICE_NATIVE_VECTOR_WIDTH_FLOAT = 0x103A
 DEVICE_PARTITION_PROPERTIES = 0x1044
 DEVICE_PARTITION_EQUALLY = 0x1086
 DEVICE_SVM_CAPABILITIES = 0x1053
+DEVICE_SUB_GROUP_SIZES = 0x4108
 DEVICE_SVM_FINE_GRAIN_BUFFER = 1 << 1
 
 PROGRAM_BINARY_SIZES = 0x1165
 PROGRAM_BINARIES = 0x1166
 PROGRAM_BUILD_LOG = 0x1183
 KERNEL_NUM_ARGS = 0x1191
+
+SUBGROUP_EXTENSIONS = frozenset(("cl_khr_subgroup_shuffle", "cl_intel_required_subgroup_size"))
+SUBGROUP_SPIRV = "1.3"
+"""What a device has in which work-items exchange numbers in sub-groups of a known size."""
 
 _TYPES = {"p": c_void_p, "i": c_int32, "u": c_uint32, "l": c_uint64, "z": c_size_t}
 

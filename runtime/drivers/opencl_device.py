@@ -49,6 +49,10 @@ class SharedContext:
             return self._handle
 
 
+_SUBGROUP = 16
+"""More work-items have fewer registers each."""
+
+
 @dataclass(eq=False, repr=False)
 class OpenCLDevice(Device):
     """One OpenCL device that accepts SPIR-V, or one compute unit of such a device.
@@ -76,9 +80,18 @@ class OpenCLDevice(Device):
     @property
     def target_options(self) -> Mapping[str, str | int]:
         if self.device_type & cl.DEVICE_TYPE_GPU:
-            return {"type": "gpu"}
+            return {"type": "gpu", **self._subgroup()}
         width = self.library.integer("clGetDeviceInfo", self.handle, cl.DEVICE_NATIVE_VECTOR_WIDTH_FLOAT)
         return {"type": "cpu", **({"vector": 4 * width} if width else {})}
+
+    def _subgroup(self) -> Mapping[str, int]:
+        """How many work-items exchange numbers, where kernels can be compiled for one such number."""
+        known = self.library.text("clGetDeviceInfo", self.handle, cl.DEVICE_EXTENSIONS).split()
+        if not cl.SUBGROUP_EXTENSIONS.issubset(known) or cl.SUBGROUP_SPIRV not in self.spirv_versions:
+            return {}
+        found = self.library.info("clGetDeviceInfo", self.handle, cl.DEVICE_SUB_GROUP_SIZES)
+        sizes = sorted(memoryview(found).cast("Q"))
+        return {"subgroup": next((size for size in sizes if size >= _SUBGROUP), sizes[-1])} if sizes else {}
 
     def shares_memory_with(self, other: Device) -> bool:
         if other.type == "cpu":

@@ -1,5 +1,5 @@
-"""Kernels in which work-items share rows: softmax, layer norm, argmax; for GPUs, compiled for the device here, and
-for CUDA, emulated."""
+"""Kernels in which work-items share rows: softmax, layer norm, argmax; for GPUs with and without sub-groups,
+compiled for the device here, and for CUDA, emulated."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ import ml_dtypes
 import numpy as np
 import pytest
 from emulation import set_order
+from test_subgroups import as_gpu
 from test_workgroup_tiles import gpu  # noqa: F401  (a fixture)
 
 import devscope
@@ -20,11 +21,11 @@ Array = np.ndarray[Any, np.dtype[Any]]
 Devices = Callable[[], AbstractContextManager[object]]
 
 
-@pytest.fixture(params=["opencl:0", "cuda:0"])
+@pytest.fixture(params=["opencl:0", "subgroups", "cuda:0"])
 def device(request: pytest.FixtureRequest, gpu: None, cuda: Devices) -> Iterator[str]:  # noqa: F811
-    with cuda() if request.param == "cuda:0" else nullcontext():
+    with {"cuda:0": cuda, "subgroups": as_gpu}.get(request.param, nullcontext)():
         set_order(3)
-        yield request.param
+        yield "cuda:0" if request.param == "cuda:0" else "opencl:0"
 
 
 def compiled(device: str, *functions: str) -> Executable:

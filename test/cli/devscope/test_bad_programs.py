@@ -424,6 +424,11 @@ LOWERING_ERRORS = {
         "4:8: error: option 'ptx' of target kind 'cuda': sm_90 has no PTX 6.3",
         "legal: 7.8, 8.0",
     ),
+    "sub-group": (
+        TANH.replace('"opencl", 0 : i64, ""', '"opencl", 0 : i64, #device.target<"opencl", {subgroup = 12}>'),
+        "4:8: error: option 'subgroup' of target kind 'opencl' is 12",
+        "legal: powers of two",
+    ),
     "reserved name": (
         TANH + "func.func private @devscope_alloc(i64, i64) -> index\n",
         "7:1: error: 'devscope_alloc': names that begin with 'devscope_' are reserved",
