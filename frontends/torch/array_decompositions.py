@@ -298,7 +298,7 @@ def _frexp(x: _Tensor) -> Any:
 
 
 @TABLE.of(aten.fake_quantize_per_channel_affine.default)
-def _fake_quantize(x: _Tensor, scale: _Tensor, zero: _Tensor, axis: int, least: int, most: int) -> Any:
+def fake_quantize(x: _Tensor, scale: _Tensor, zero: _Tensor, axis: int, least: int, most: int) -> Any:
     shape = [1] * x.dim()
     shape[axis] = -1
     scale, zero = scale.reshape(shape), zero.reshape(shape)

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
 from typing import Any
+from unittest import mock
 
 import torch
+from torch.backends import opt_einsum
 
 _Tensor = torch.Tensor
 
@@ -99,6 +102,30 @@ def kron(x: _Tensor, y: _Tensor) -> _Tensor:
     for dim in range(rank):
         x, y = x.unsqueeze(2 * dim + 1), y.unsqueeze(2 * dim)
     return (x * y).reshape([x.shape[2 * dim] * y.shape[2 * dim + 1] for dim in range(rank)])
+
+
+def _example_of(size: Any) -> int:
+    """What a size is in the example; some number if it is not known."""
+    return getattr(getattr(size, "node", None), "hint", size) or 1
+
+
+class _Orders:
+    """The part of ``opt_einsum`` that PyTorch calls, which looks which products are the smallest."""
+
+    def __init__(self, package: Any) -> None:
+        self._package = package
+
+    def contract_path(self, equation: str, *operands: _Tensor, optimize: Any) -> Any:
+        shapes = [tuple(map(_example_of, operand.shape)) for operand in operands]
+        return self._package.contract_path(equation, *shapes, shapes=True, optimize=optimize)
+
+
+@contextmanager
+def orders_of_examples() -> Generator[None]:
+    """While it is entered, the order of the products of ``torch.einsum`` is that for the examples' sizes."""
+    orders = _Orders(opt_einsum.get_opt_einsum())
+    with mock.patch.object(opt_einsum, "get_opt_einsum", return_value=orders):
+        yield
 
 
 TRACED: dict[Any, Callable[..., Any]] = {

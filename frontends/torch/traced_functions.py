@@ -17,6 +17,7 @@ from torch.nn.modules import batchnorm, rnn, transformer
 from torch.overrides import TorchFunctionMode
 
 from devscope.frontends.torch import dynamic_functions
+from devscope.frontends.torch.array_decompositions import fake_quantize
 from devscope.frontends.torch.matrix_decompositions import has_routines, least_squares
 from devscope.frontends.torch.packed_sequences import PACK, PAD, PADDED, RECURRENT, Packed
 from devscope.frontends.torch.tables import MASKS
@@ -228,6 +229,17 @@ def _lstsq(a: _Tensor, b: _Tensor, rcond: Any = None, *, driver: Any = None) -> 
 _TRACED[torch.linalg.lstsq] = _lstsq
 
 
+def _fake_quantize(x: _Tensor, scale: Any, zero_point: Any, quant_min: int, quant_max: int) -> _Tensor:
+    """Of all elements alike: as of one channel."""
+    scale, zero = torch.as_tensor(scale, dtype=torch.float32), torch.as_tensor(zero_point, dtype=torch.int32)
+    one = x.unsqueeze(0), scale.reshape(1), zero.reshape(1)
+    return fake_quantize(*one, 0, quant_min, quant_max).squeeze(0)
+
+
+_TRACED[torch.fake_quantize_per_tensor_affine] = _fake_quantize
+_TRACED[torch.fake_quantize_per_channel_affine] = fake_quantize
+
+
 def _combinations(x: _Tensor, r: int = 2, with_replacement: bool = False) -> Any:
     """Of places that are known here; of pairs, however many there are."""
     if r != 2:
@@ -409,5 +421,5 @@ def traced_functions() -> Generator[None]:
     valid = mock.patch.object(Distribution, "_validate_args", False)
     sizes = mock.patch.object(rnn, "int", _as_it_is, create=True)
     trained = mock.patch.object(_BatchNormalisation, "forward", _batch_norm_of_means)
-    with _LOCK, _Mode(), causal, valid, padded, sizes, trained:
+    with _LOCK, _Mode(), causal, valid, padded, sizes, trained, dynamic_functions.orders_of_examples():
         yield

@@ -87,16 +87,27 @@ def _series(x: Any, y: Any) -> Any:
         *(torch.hann_window(n), torch.hann_window(n, periodic=False), torch.hamming_window(m, True, 0.5)),
         *(torch.blackman_window(n), torch.bartlett_window(n, False), torch.kaiser_window(m, True, 6.0)),
         *(torch.kron(x, y), torch.kron(x[0], y), torch.roll(x, (5, -1), (0, 1)), torch.roll(x, n // 2, 1)),
+        torch.einsum("nm,nm,kj->mj", x, x, y),
     )
 
 
-def test_series_windows_and_products_of_any_size() -> None:
+def _rounded(x: Any, y: Any) -> Any:
+    scale, zero = x.abs().amax(1) / 127, torch.tensor(3, dtype=torch.int32)
+    return (
+        torch.fake_quantize_per_tensor_affine(x, 0.05, 3, -128, 127),
+        torch.fake_quantize_per_tensor_affine(x, y[0, 0].abs(), zero, 0, 15),
+        torch.fake_quantize_per_channel_affine(x, scale, torch.zeros_like(scale, dtype=torch.int32), 0, -8, 7),
+    )
+
+
+@pytest.mark.parametrize("function", [_series, _rounded])
+def test_what_pytorch_traces_for_known_sizes_only(function: Callable[..., Any]) -> None:
     """PyTorch's trace takes their sizes as constants."""
     shapes = ({0: Dim("n"), 1: Dim("m")}, {0: Dim("k")})
     with devscope.compile(
-        _series, (_random(4, 5), _random(3, 2)), dynamic_shapes=shapes, default="cpu:0", cache=False
+        function, (_random(4, 5), _random(3, 2)), dynamic_shapes=shapes, default="cpu:0", cache=False
     ) as exe:
         for n, m, k in ((4, 5, 3), (7, 2, 1), (1, 3, 2)):
             given = _random(n, m), _random(k, 2)
-            for got, want in zip(exe(*given), _series(*given), strict=True):
+            for got, want in zip(exe(*given), function(*given), strict=True):
                 np.testing.assert_allclose(got, want, rtol=2e-5, atol=1e-6)
