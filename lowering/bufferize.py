@@ -13,6 +13,7 @@ from devscope.lowering.checks.shapes import check_shapes
 from devscope.lowering.constants import ConstantTable, constant_value, extract_constants, fill_instead
 from devscope.lowering.copies import is_contiguous
 from devscope.lowering.divisions import guard_equal_operands
+from devscope.lowering.expansions import expand, scan
 from devscope.lowering.initial_values import drop_empty_loops, keep_initial_values, release_initial_values
 from devscope.lowering.interop.bindings import dictionary_items, ir
 from devscope.lowering.kernels.accumulators import is_zero_constant
@@ -44,6 +45,10 @@ _SCHEDULES = (
     Rule(Schedule("linalg", "decompose"), _DECOMPOSED),
     Rule(Schedule("linalg", "pack"), ["linalg.pack"]),
     Rule(Schedule("linalg", "unpack"), ["linalg.unpack"]),
+    Rule(
+        Schedule("linalg", "winograd"),
+        [f"linalg.winograd_{name}_transform" for name in ("filter", "input", "output")],
+    ),
     Rule(Schedule("linalg", "generalize"), [f"linalg.{name}" for name in _ELEMENTWISE.split()]),
 )
 
@@ -86,6 +91,7 @@ def to_buffers(
     _lift_control_flow(module, run_passes)
     extract_constants(module, constants, target.inline_elements)
     _prepare_tensors(module, run_passes, target, options, constants, checks, for_kernels)
+    extract_constants(module, constants, target.inline_elements)  # those that operations were decomposed with
     _separate_results(module)
     _read_where_copied(module)
     run_passes(module.operation, pipeline("allocate"))
@@ -113,6 +119,7 @@ def _legalize(module: Any, run_passes: RunPasses) -> None:
         tosa.finish(module)
     if "vector" in used:
         _keep_masks_apart(module)
+        expand(mlir_util.named(module.operation, "vector.scan"), {"vector.scan": scan})
         run_passes(module.operation, pipeline("vectors"))
     if "tensor.bitcast" in names:
         _lower_bit_casts(module)
@@ -399,7 +406,7 @@ def _lift_control_flow(module: Any, run_passes: RunPasses) -> None:
     becomes ``scf``."""
     run_passes(module.operation, pipeline("lift_control_flow"))
     for op in mlir_util.named(module.operation, "ub.poison", "scf.index_switch"):
-        if op.name == "ub.poison" and isinstance(op.results[0].type, ir.ShapedType):
+        if op.name == "ub.poison" and isinstance(op.results[0].type, ir.RankedTensorType | ir.MemRefType):
             _replace_poison(op)
         elif op.name == "scf.index_switch" and any(
             isinstance(result.type, ir.RankedTensorType) for result in op.results

@@ -217,6 +217,39 @@ def _by_halves(lines: list[str], operation: str, element: Any, lanes: int) -> st
     return whole
 
 
+def scan(op: Any) -> str:
+    """``vector.scan`` by slices. As in LowerVectorScan.cpp, an inclusive one does not use its initial value."""
+    vector, reduced = (operand.type for operand in op.operands)
+    shape, element = ir.VectorType(vector).shape, element_type(vector)
+    axis, is_inclusive = op.attributes["reduction_dim"].value, op.attributes["inclusive"].value
+    kind = str(op.attributes["kind"]).rpartition("<")[2].rstrip(">")
+    suffix = ("f" if isinstance(element, ir.FloatType) else "i") * (kind in ("add", "mul"))
+    sizes = [1 if n == axis else size for n, size in enumerate(shape)]
+    sliced, strides = f"vector<{'x'.join(map(str, sizes))}x{element}>", [1] * len(shape)
+    lines = [f"%initial = vector.shape_cast %1 : {reduced} to {sliced}", f"%made0 = ub.poison : {vector}"]
+    scanned = "%initial"
+    for number in range(shape[axis]):
+        offsets = [number if n == axis else 0 for n in range(len(shape))]
+        lines.append(
+            f"%part{number} = vector.extract_strided_slice %0"
+            f" {{offsets = {offsets}, sizes = {sizes}, strides = {strides}}} : {vector} to {sliced}"
+        )
+        if number == 0:
+            scanned = "%part0" if is_inclusive else scanned
+        else:
+            added = number if is_inclusive else number - 1
+            lines.append(f"%sum{number} = arith.{kind}{suffix} {scanned}, %part{added} : {sliced}")
+            scanned = f"%sum{number}"
+        lines.append(
+            f"%made{number + 1} = vector.insert_strided_slice {scanned}, %made{number}"
+            f" {{offsets = {offsets}, strides = {strides}}} : {sliced} into {vector}"
+        )
+    result = f"%made{shape[axis]}"
+    lines.append(f"%all = vector.shape_cast {result} : {vector} to {vector}")
+    lines.append(f"%last = vector.shape_cast {scanned} : {sliced} to {reduced}")
+    return "\n".join(lines)
+
+
 def step(op: Any) -> str:
     """``vector.step`` as a constant."""
     (lanes,) = ir.VectorType(op.results[0].type).shape

@@ -5,7 +5,6 @@ globals, globals that nobody writes constants, and operations of ``bufferization
 of upstream do what they can.
 """
 
-import re
 from collections.abc import Callable, Set
 from typing import Any
 
@@ -13,6 +12,7 @@ from devscope.dialects.device import SCOPE_ATTR
 from devscope.dialects.location import KIND_MARK
 from devscope.lowering import gathers, mlir_util
 from devscope.lowering.interop.bindings import ir, not_text
+from devscope.lowering.located_scopes import scopes_by_location
 from devscope.lowering.mlir_util import Builder, RunPasses
 from devscope.lowering.stablehlo.small_types import only_passes_types
 
@@ -25,8 +25,12 @@ _TOSA_VARIABLES = frozenset({"tosa.variable", "tosa.variable_read", "tosa.variab
 _SHAPES = frozenset({"shape.shape_of", "shape.dim", "shape.const_shape", "shape.num_elements"})
 _ASSUMPTIONS = frozenset({"shape.assuming"})
 
+_REALLOCATION = "memref.realloc"
+
 _DIALECTS = ("stablehlo.", "chlo.", "tm_tensor.")
-_KINDS = (*_DIALECTS, "tensor.gather", "tensor.scatter")
+_QUANTISED = "quant."
+_STORAGE_CAST = "quant.scast"
+_KINDS = (*_DIALECTS, _QUANTISED, "tensor.gather", "tensor.scatter")
 
 _ELEMENTS = (ir.DenseElementsAttr, ir.DenseResourceElementsAttr)
 
@@ -43,8 +47,6 @@ _BECOMES = {
     "tosa.variable_read": f"{_GLOBAL}_load",
     "tosa.variable_write": f"{_GLOBAL}_store",
 }
-_MARK = "devscope.scoped:"
-_MARKED = re.compile(rf'loc\("{_MARK}(\d+)"')
 
 
 def is_in_form(module: Any) -> bool:
@@ -52,15 +54,18 @@ def is_in_form(module: Any) -> bool:
     names = _names(module)
     if not names:
         return True  # the import says which name is no text
-    if not names.isdisjoint({_GLOBAL} | _AFFINE | _SHAPES | _ASSUMPTIONS | _REWRITES.keys()) or has_stablehlo(
-        names
-    ):
+    rewritten = {_GLOBAL, _REALLOCATION} | _AFFINE | _SHAPES | _ASSUMPTIONS | _REWRITES.keys()
+    if not names.isdisjoint(rewritten) or has_stablehlo(names) or _has_quantised(names):
         return False
     return not only_passes_types(module)
 
 
 def has_stablehlo(names: Set[str]) -> bool:
     return any(name.startswith(_DIALECTS) for name in names)
+
+
+def _has_quantised(names: Set[str]) -> bool:
+    return any(name.startswith(_QUANTISED) for name in names)
 
 
 def lower_tosa_control(module: Any, run_passes: RunPasses, kinds: bool = False) -> None:
@@ -109,6 +114,12 @@ def bring_into_form(module: Any, run_passes: RunPasses, kinds: bool = False) -> 
         last = ", canonicalize" if names & _ASSUMPTIONS else ""  # inlines them: constraints are assertions by then
         lower = "func.func(shape-to-shape-lowering, convert-shape-constraints), convert-shape-to-std"
         run_passes(module.operation, f"builtin.module({lower}{last})")
+    if _has_quantised(names):
+        with scopes_by_location(module, lambda op: op.name.startswith(_QUANTISED)):
+            run_passes(module.operation, "builtin.module(func.func(lower-quant-ops), strip-func-quant-types)")
+            _fold_storage_casts(module)
+    if _REALLOCATION in names:  # buffers are freed behind their last use
+        run_passes(module.operation, "builtin.module(expand-realloc{emit-deallocs=false})")
     if has_stablehlo(names) or only_passes_types(module):
         from devscope.lowering.stablehlo.convert import convert
 
@@ -118,20 +129,9 @@ def bring_into_form(module: Any, run_passes: RunPasses, kinds: bool = False) -> 
 
 
 def _keep_scopes(module: Any, run_passes: RunPasses, text: str) -> None:
-    """MLIR's passes fold some operations and drop the attributes of others: scopes go with their locations."""
-    scoped: list[tuple[dict[str, Any], Any]] = []
-    for op in mlir_util.walk(module.operation):
-        if op.name in _BECOMES and SCOPE_ATTR in op.attributes:
-            scoped.append((_scope(op), op.location))
-            op.location = ir.Location.name(f"{_MARK}{len(scoped) - 1}", op.location, module.context)
-    run_passes(module.operation, text)
-    for op in mlir_util.walk(module.operation) if scoped else ():
-        match = _MARKED.match(str(op.location))
-        if match is None:
-            continue
-        scope, op.location = scoped[int(match[1])]
-        for name, value in scope.items() if op.name in _BECOMES.values() else ():
-            op.attributes[name] = value
+    """MLIR's passes fold some operations and drop the attributes of others."""
+    with scopes_by_location(module, lambda op: op.name in _BECOMES, lambda op: op.name in _BECOMES.values()):
+        run_passes(module.operation, text)
 
 
 def _scope(op: Any) -> dict[str, Any]:
@@ -171,6 +171,19 @@ def _lower_materialisation(op: Any) -> None:
         source, type_ = op.operands[0], op.results[0].type
         same = source.type == type_
         mlir_util.replace_op(op, [source if same else Builder(op).value("tensor.cast", [source], type_)])
+
+
+def _fold_storage_casts(module: Any) -> None:
+    """What the passes leave: from the type in memory to the quantised one and back."""
+    for op in mlir_util.named(module.operation, _STORAGE_CAST):
+        owner = op.operands[0].owner
+        if not isinstance(owner, ir.Block) and owner.name == _STORAGE_CAST:
+            source = owner.operands[0]
+            if source.type == op.results[0].type:
+                mlir_util.replace_op(op, [source])
+    for op in reversed(mlir_util.named(module.operation, _STORAGE_CAST)):
+        if not any(True for _ in op.results[0].uses):
+            op.erase()
 
 
 _REWRITES: dict[str, Callable[[Any], None]] = {

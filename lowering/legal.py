@@ -27,7 +27,6 @@ _DIALECTS = """
 """
 #: Operations of these dialects that bufferisation or the conversion to LLVM does not know.
 _WITHOUT_LOWERING = """
-    linalg.winograd_filter_transform linalg.winograd_input_transform linalg.winograd_output_transform
     tensor.bitcast vector.print
 """
 #: Launches of hand-written kernels, lowered before bufferisation.

@@ -12,6 +12,11 @@ module attributes {transform.with_named_sequence} {
     transform.structured.generalize %ops : (!op) -> !op
     transform.yield
   }
+  transform.named_sequence @winograd(%root: !op {transform.readonly}) {
+    %ops = transform.structured.match attributes {devscope.schedule = "$mark"} in %root : (!op) -> !op
+    transform.structured.decompose_winograd_op %ops : (!op) -> !op
+    transform.yield
+  }
   transform.named_sequence @pack(%root: !op {transform.readonly}) {
     %ops = transform.structured.match ops{["linalg.pack"]} attributes {devscope.schedule = "$mark"} in %root
       : (!op) -> !transform.op<"linalg.pack">

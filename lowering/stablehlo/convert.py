@@ -10,11 +10,11 @@ from devscope.lowering.checks.demands import keep_demands
 from devscope.lowering.divisions import guard_equal_operands
 from devscope.lowering.interop.bindings import ir, register_stablehlo_passes
 from devscope.lowering.interop.diagnostics import decode_location
+from devscope.lowering.located_scopes import scopes_by_location
 from devscope.lowering.mlir_util import RunPasses
 from devscope.lowering.pipelines import pipeline
 from devscope.lowering.stablehlo.calls import recompose
 from devscope.lowering.stablehlo.element_types import part_type, saturate
-from devscope.lowering.stablehlo.located_scopes import scopes_by_location
 from devscope.lowering.stablehlo.quantised import scale_along_axes, widen_storage
 from devscope.lowering.stablehlo.shapes import agree_on_extents, demand_sizes, drop_bounds
 from devscope.lowering.stablehlo.small_types import store_in_bytes
@@ -110,7 +110,7 @@ def convert(module: Any, run_passes: RunPasses) -> None:
     """
     if not register_stablehlo_passes():
         return
-    with module.context, scopes_by_location(module, _is_ours, _is_payload):
+    with module.context, scopes_by_location(module, _is_ours):
         _prepare(module, run_passes)
         store_in_bytes(module)
         keep_demands(module)
@@ -192,18 +192,6 @@ def _expansion(name: str) -> Callable[[Any], None]:
 
 def _is_ours(op: Any) -> bool:
     return op.name.startswith(_DIALECTS)
-
-
-def _is_payload(op: Any) -> bool:
-    """Whether an operation, not in the body of another one, computes with tensors."""
-    parent = op.parent
-    while parent is not None and parent.name != "func.func":
-        if parent.name.startswith("linalg.") or parent.name == "scf.forall":
-            return False
-        parent = parent.parent
-    if op.name in ("tensor.empty", "tensor.dim", "tensor.extract", "tensor.from_elements", "arith.constant"):
-        return False
-    return any(isinstance(result.type, ir.RankedTensorType) for result in op.results)
 
 
 def _inline_scalars(module: Any) -> None:

@@ -225,16 +225,6 @@ LOWERING_ERRORS = {
         "4:3: error: target 'cpu' cannot lower operation 'vector.print'",
         "",
     ),
-    "not bufferisable": (
-        main(
-            "%0 = linalg.winograd_filter_transform fmr(F_4_3) ins(%x : tensor<2x3x3x5xf32>)"
-            " outs(%y : tensor<6x6x5x2xf32>) -> tensor<6x6x5x2xf32>\n  return %0 : tensor<6x6x5x2xf32>",
-            "%x: tensor<2x3x3x5xf32>, %y: tensor<6x6x5x2xf32>",
-            "tensor<6x6x5x2xf32>",
-        ),
-        "4:8: error: target 'cpu' cannot lower operation 'linalg.winograd_filter_transform'",
-        "",
-    ),
     "a shape on the host for the device": (
         main(
             f"%0 = tensor.reshape %x(%s) {{device.scope = #dev}} : ({T4}, tensor<2xindex>)"

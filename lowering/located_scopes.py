@@ -14,9 +14,21 @@ _MARK = "devscope.scoped:"
 _MARKED = re.compile(rf'loc\("{_MARK}(\d+)"')
 
 
+def is_payload(op: Any) -> bool:
+    """Whether an operation, not in the body of another one, computes with tensors."""
+    parent = op.parent
+    while parent is not None and parent.name != "func.func":
+        if parent.name.startswith("linalg.") or parent.name == "scf.forall":
+            return False
+        parent = parent.parent
+    if op.name in ("tensor.empty", "tensor.dim", "tensor.extract", "tensor.from_elements", "arith.constant"):
+        return False
+    return any(isinstance(result.type, ir.RankedTensorType) for result in op.results)
+
+
 @contextmanager
 def scopes_by_location(
-    module: Any, is_scoped: Callable[[Any], bool], gets_scope: Callable[[Any], bool]
+    module: Any, is_scoped: Callable[[Any], bool], gets_scope: Callable[[Any], bool] = is_payload
 ) -> Generator[None]:
     """What is made of operations of ``module`` that have a scope gets it, if ``gets_scope``."""
     scoped: list[tuple[dict[str, Any], Any]] = []
