@@ -71,9 +71,7 @@ def read_function(source: Any, examples: Examples | None, dynamic_shapes: Any = 
                 with derivatives() as taken:
                     try:
                         with _tracing(name):
-                            exported = torch.export.export(
-                                module, given, named, dynamic_shapes=shapes, strict=False
-                            )
+                            exported = _exported(torch, module, given, named, shapes)
                     except InputError:
                         if not taken:
                             raise
@@ -101,6 +99,25 @@ def read_function(source: Any, examples: Examples | None, dynamic_shapes: Any = 
                 exported = enlarged(True)
         exported = exported or enlarged(False)
         return _program(exported, name, lowering)
+
+
+def _exported(torch: Any, module: Any, given: Any, named: Any, shapes: Any) -> Any:
+    """What it takes for granted of sizes and PyTorch cannot prove is looked at as the program runs."""
+    try:
+        return torch.export.export(module, given, named, dynamic_shapes=shapes, strict=False)
+    except torch._dynamo.exc.UserError as error:
+        if error.error_type != torch._dynamo.exc.UserErrorType.CONSTRAINT_VIOLATION:
+            raise
+        with suppress(torch._dynamo.exc.UserError):
+            return torch.export.export(
+                module,
+                given,
+                named,
+                dynamic_shapes=shapes,
+                strict=False,
+                prefer_deferred_runtime_asserts_over_guards=True,
+            )
+        raise
 
 
 def read_exported(exported: Any, name: str | None = None) -> ImportedSource:

@@ -128,15 +128,56 @@ def _block_diag(blocks: Sequence[_Tensor]) -> Any:
     return torch.cat(rows)
 
 
+def _memory_order(x: _Tensor) -> list[int] | None:
+    """The dimensions from the one of the largest steps to that of the least; None where elements do not stand
+    side by side."""
+    steps = {dim: step for dim, step in enumerate(x.stride()) if not statically_known_true(x.shape[dim] == 1)}
+    order, expected = [dim for dim in range(x.dim()) if dim not in steps], 1
+    found: list[int] = []
+    while steps:
+        dim = next((dim for dim, step in steps.items() if statically_known_true(step == expected)), None)
+        if dim is None:
+            return None
+        found.insert(0, dim)
+        expected = expected * x.shape[dim]
+        del steps[dim]
+    return order + found
+
+
+def _places(size: Sequence[Any], stride: Sequence[Any], offset: Any) -> _Tensor:
+    places = torch.full((), offset or 0)
+    for extent, step in zip(size, stride, strict=True):
+        places = places[..., None] + step * torch.arange(extent)
+    return places.reshape(-1)
+
+
+@TABLE.of(aten.as_strided.default)
+def _as_strided(x: _Tensor, size: Sequence[Any], stride: Sequence[Any], offset: Any = None) -> Any:
+    """Of sizes that torch-mlir imports as numbers only: ``x`` itself, or elements of its memory."""
+    if all(isinstance(number, int) for number in (*x.shape, *size, *stride, offset or 0)):
+        return NotImplemented
+    steps = zip(x.shape, size, x.stride(), stride, strict=True) if x.dim() == len(size) else [(0, 1, 0, 0)]
+    if not offset and all(
+        statically_known_true(one == other) and (statically_known_true(one == 1) or statically_known_true(a == b))
+        for one, other, a, b in steps
+    ):
+        return x.clone()
+    order = _memory_order(x)
+    if order is None:
+        return NotImplemented
+    return x.permute(order).reshape(-1).index_select(0, _places(size, stride, offset)).reshape(size)
+
+
 @TABLE.of(aten.as_strided_scatter.default)
 def _as_strided_scatter(
     x: _Tensor, source: _Tensor, size: Sequence[Any], stride: Sequence[Any], offset: Any = None
 ) -> Any:
-    """Of contiguous memory, as all tensors of a functional graph have it."""
-    places = torch.full((), offset or 0)
-    for extent, step in zip(size, stride, strict=True):
-        places = places[..., None] + step * torch.arange(extent)
-    return x.reshape(-1).index_put([places.reshape(-1)], source.reshape(-1)).reshape(x.shape)
+    order = _memory_order(x)
+    if order is None:
+        return NotImplemented
+    memory = x.permute(order)
+    found = memory.reshape(-1).index_put([_places(size, stride, offset)], source.reshape(-1))
+    return found.reshape(memory.shape).permute([order.index(dim) for dim in range(x.dim())])
 
 
 # Windows.

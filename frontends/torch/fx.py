@@ -23,7 +23,7 @@ from devscope.frontends.torch.lowering_worker import CALL, LIMITS
 from devscope.frontends.torch.matrix_operations import ROUTINES
 from devscope.frontends.torch.places import described, frame_of, module_path
 from devscope.frontends.torch.signature import ENTRY, Signature
-from devscope.frontends.torch.size_arithmetic import lower_size_arithmetic
+from devscope.frontends.torch.size_arithmetic import lower_size_arithmetic, name_sizes_in_assertions
 from devscope.frontends.torch.views import flatten_joined_dimensions, take_parts
 from devscope.lowering.interop.bindings import without_dialect_modules
 from devscope.lowering.interop.parsing import bytecode
@@ -81,6 +81,7 @@ def _prepare(graph: Any) -> None:
     fold_empty_tensors(graph)
     flatten_joined_dimensions(graph)
     take_parts(graph)
+    name_sizes_in_assertions(graph)
     lower_size_arithmetic(graph)
     _refuse_random_numbers(graph)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import operator
+import re
 from collections.abc import Callable
 from functools import reduce
 from typing import Any
@@ -46,6 +47,19 @@ def lower_size_arithmetic(graph: Any) -> None:
         _take_numbers_for_tensors(graph, node)
 
 
+def name_sizes_in_assertions(graph: Any) -> None:
+    """Say what PyTorch takes for granted in terms of arguments, where it has symbols of its own."""
+    names: dict[str, str] = {}
+    for node in graph.find_nodes(op="placeholder"):
+        sizes: Any = getattr(value_of(node), "shape", ())
+        names |= {str(size): f"{node.name}.shape[{dim}]" for dim, size in reversed([*enumerate(sizes)])}
+    for node in graph.find_nodes(op="call_function", target=aten._assert_scalar.default):
+        if found := _DEFERRED.fullmatch(node.args[1]):
+            said = re.sub(r"\w+", lambda word: names.get(word[0], word[0]), found[1])
+            node.update_arg(1, f"the program was traced for sizes with {said}")
+
+
+_DEFERRED = re.compile(r"Runtime assertion failed for expression (.*) on node '\w+'")
 _OF_TENSORS = (aten.scalar_tensor.default, aten.pow.Tensor_Scalar)
 """Those that compute what torch-mlir has no operation on numbers for."""
 _WITH_NUMBERS = (
@@ -148,7 +162,20 @@ def _sum(made: _Made, terms: Any) -> Any:
     return reduce(lambda one, other: made(aten.add.int, one, other), terms)
 
 
+def _not(made: _Made, x: Any) -> Any:
+    """The opposite comparison: a bool has no negation."""
+    return made(_OPPOSITES[x.target], *x.args) if getattr(x, "target", None) in _OPPOSITES else None
+
+
 _MOST_FACTORS = 8
+_OPPOSITES = {
+    operator.eq: operator.ne,
+    operator.ne: operator.eq,
+    operator.lt: operator.ge,
+    operator.ge: operator.lt,
+    operator.le: operator.gt,
+    operator.gt: operator.le,
+}
 _RULES: dict[Any, Callable[..., Any]] = {
     torch.sym_float: _float,
     torch.sym_int: _truncate,
@@ -158,6 +185,7 @@ _RULES: dict[Any, Callable[..., Any]] = {
     torch.sym_sum: _sum,
     torch.sym_max: _pairwise(_MAX),
     torch.sym_min: _pairwise(_MIN),
+    torch.sym_not: _not,
     getattr(torch, "_sym_sqrt"): _root,  # noqa: B009  (it has no public name)
     operator.pow: _power,
     operator.mod: _remainder,

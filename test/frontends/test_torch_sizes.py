@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 import devscope
+from devscope.errors import ExecutionError
 
 torch = pytest.importorskip("torch")
 
@@ -58,7 +59,20 @@ def _numbers(x: Any) -> Any:
     )
 
 
-@pytest.mark.parametrize("function", [_poolings, _interpolations, _parts, _numbers])
+def _memory(x: Any) -> Any:
+    rows = x.shape[2]
+    y = x[0, 0].T * 2
+    y.as_strided((rows - 1, 2), (2, 1), 1).mul_(3)
+    images = (x + 1).to(memory_format=torch.channels_last)
+    return (
+        y,
+        y.as_strided((rows, 2), (1, 3), 1),
+        x.as_strided(x.shape, x.stride()),
+        F.adaptive_avg_pool2d(images, 1),
+    )
+
+
+@pytest.mark.parametrize("function", [_poolings, _interpolations, _parts, _numbers, _memory])
 def test_as_eager(function: Callable[..., Any]) -> None:
     shapes = ({2: Dim("rows", min=2), 3: Dim("columns", min=2)},)
     exe = devscope.compile(function, (_random(1, 2, 8, 9),), dynamic_shapes=shapes, cache=False)
@@ -111,3 +125,17 @@ def test_what_pytorch_traces_for_known_sizes_only(function: Callable[..., Any]) 
             given = _random(n, m), _random(k, 2)
             for got, want in zip(exe(*given), function(*given), strict=True):
                 np.testing.assert_allclose(got, want, rtol=2e-5, atol=1e-6)
+
+
+def test_what_pytorch_cannot_prove_of_sizes_is_looked_at_in_calls() -> None:
+    def spectrum(x: Any) -> Any:
+        assert 48 % (x.shape[1] // 16) == 0
+        return torch.stft(x, 16, 4, window=torch.hann_window(16), return_complex=True).abs()
+
+    shapes = ({1: Dim("length", min=16)},)
+    with devscope.compile(spectrum, (_random(1, 100),), dynamic_shapes=shapes, cache=False) as exe:
+        for length in (100, 64):
+            x = _random(1, length)
+            np.testing.assert_allclose(exe(x), spectrum(x), rtol=1e-4, atol=1e-5)
+        with pytest.raises(ExecutionError, match=r"traced for sizes with Eq\(Mod\(48, .*x\.shape\[1\]"):
+            exe(_random(1, 80))
