@@ -55,12 +55,16 @@ def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", f"fuzz: draws random programs or data from ${SEED_VARIABLE}")
 
 
+#: Folders whose tests take long, and the mark `sampled` of those that have none.
+_SAMPLED = {"backends": 3, "e2e": 4, "frontends": 3, "lowering": 3, "passes": 3}
+
+
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """What is not drawn of samples is long. The longest test comes first: no process is left alone with it."""
     tests: dict[str, list[pytest.Item]] = {}
     for item in items:
-        if item.get_closest_marker("sampled"):
+        if _sampled(item) > 1:
             tests.setdefault(item.nodeid.partition("[")[0], []).append(item)
     for sets in tests.values():
         sets.sort(key=lambda item: crc32(item.nodeid.encode()))  # no step through them: it could miss a target
@@ -72,8 +76,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 def _sampled(item: pytest.Item) -> int:
     """One set of parameters in how many is drawn."""
     mark = item.get_closest_marker("sampled")
-    assert mark
-    return mark.args[0]
+    return mark.args[0] if mark else _SAMPLED.get(item.path.relative_to(Path(__file__).parent).parts[0], 1)
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:

@@ -13,6 +13,7 @@ from devscope.errors import DevscopeError
 pytest.importorskip("scipy_openblas32")
 
 
+@pytest.mark.long
 def test_conformance() -> None:
     assert [outcome for outcome in check_backend("blas") if outcome.problem] == []
 

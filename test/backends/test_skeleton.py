@@ -43,6 +43,7 @@ def test_a_folder_that_is_not_empty(tmp_path: Path) -> None:
         write_skeleton("fresh_two", tmp_path / ("a" * 300))
 
 
+@pytest.mark.long
 def test_programs_of_another_state_of_it_are_not_taken_from_the_cache(tmp_path: Path) -> None:
     """A vendor edits a backend, and sees what it makes then."""
     write_skeleton("edited", tmp_path)

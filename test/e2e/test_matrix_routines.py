@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Iterator
 
 import numpy as np
 import pytest
@@ -12,8 +12,9 @@ import devscope
 from devscope.lowering import mlir_util
 from devscope.lowering.stablehlo.templates import expand
 from devscope.parsed_source import parse_source
+from devscope.runtime.executable import Executable
 
-PROGRAM = """
+FACTORS = """
 func.func @lu(%x: tensor<2x5x3xf64>) -> (tensor<2x5x3xf64>, tensor<2x3xi32>, tensor<2x5xi32>) {
   %0:3 = stablehlo.custom_call @LuDecomposition(%x)
     : (tensor<2x5x3xf64>) -> (tensor<2x5x3xf64>, tensor<2x3xi32>, tensor<2x5xi32>)
@@ -37,6 +38,26 @@ func.func @qr(%x: tensor<?x4x3xcomplex<f32>>) -> (tensor<?x4x3xcomplex<f32>>, te
     : (tensor<?x4x3xcomplex<f32>>, tensor<?x3xcomplex<f32>>, tensor<3xi32>) -> tensor<?x4x3xcomplex<f32>>
   return %0#0, %1 : tensor<?x4x3xcomplex<f32>>, tensor<?x4x3xcomplex<f32>>
 }
+func.func @cholesky(%x: tensor<2x2x2xf32>) -> (tensor<2x2x2xf32>, tensor<2x2x2xf32>) {
+  %0 = stablehlo.cholesky %x, lower = true : tensor<2x2x2xf32>
+  %1 = stablehlo.cholesky %x, lower = false : tensor<2x2x2xf32>
+  return %0, %1 : tensor<2x2x2xf32>, tensor<2x2x2xf32>
+}
+func.func @nothing(%x: tensor<2x0x0xf32>)
+    -> (tensor<2x0x0xf32>, tensor<2xi32>, tensor<2x0x0xf32>, tensor<2x0xf32>, tensor<2x0x0xf32>) {
+  %0:3 = stablehlo.custom_call @lapack_sgetrf_ffi(%x) {mhlo.backend_config = {}}
+    : (tensor<2x0x0xf32>) -> (tensor<2x0x0xf32>, tensor<2x0xi32>, tensor<2xi32>)
+  %1:2 = stablehlo.custom_call @Eigh(%x) {backend_config = "1,1,100,1e-6"}
+    : (tensor<2x0x0xf32>) -> (tensor<2x0x0xf32>, tensor<2x0xf32>)
+  %2 = stablehlo.cholesky %0#0, lower = true : tensor<2x0x0xf32>
+  %3 = "stablehlo.triangular_solve"(%2, %x) <{left_side = true, lower = true, unit_diagonal = false,
+      transpose_a = #stablehlo<transpose NO_TRANSPOSE>}>
+    : (tensor<2x0x0xf32>, tensor<2x0x0xf32>) -> tensor<2x0x0xf32>
+  return %0#0, %0#2, %1#0, %1#1, %3
+    : tensor<2x0x0xf32>, tensor<2xi32>, tensor<2x0x0xf32>, tensor<2x0xf32>, tensor<2x0x0xf32>
+}
+"""
+DECOMPOSITIONS = """
 func.func @eigh(%x: tensor<5x5xf64>) -> (tensor<5x5xf64>, tensor<5xf64>) {
   %0:2 = stablehlo.custom_call @Eigh(%x) {backend_config = "1,1,100,1e-6"}
     : (tensor<5x5xf64>) -> (tensor<5x5xf64>, tensor<5xf64>)
@@ -56,24 +77,6 @@ func.func @values(%x: tensor<5x3xf64>) -> tensor<3xf64> {
 func.func @exponential(%x: tensor<?x3x3xf64>) -> tensor<?x3x3xf64> {
   %0 = stablehlo.custom_call @devscope.exponential(%x) : (tensor<?x3x3xf64>) -> tensor<?x3x3xf64>
   return %0 : tensor<?x3x3xf64>
-}
-func.func @cholesky(%x: tensor<2x2x2xf32>) -> (tensor<2x2x2xf32>, tensor<2x2x2xf32>) {
-  %0 = stablehlo.cholesky %x, lower = true : tensor<2x2x2xf32>
-  %1 = stablehlo.cholesky %x, lower = false : tensor<2x2x2xf32>
-  return %0, %1 : tensor<2x2x2xf32>, tensor<2x2x2xf32>
-}
-func.func @nothing(%x: tensor<2x0x0xf32>)
-    -> (tensor<2x0x0xf32>, tensor<2xi32>, tensor<2x0x0xf32>, tensor<2x0xf32>, tensor<2x0x0xf32>) {
-  %0:3 = stablehlo.custom_call @lapack_sgetrf_ffi(%x) {mhlo.backend_config = {}}
-    : (tensor<2x0x0xf32>) -> (tensor<2x0x0xf32>, tensor<2x0xi32>, tensor<2xi32>)
-  %1:2 = stablehlo.custom_call @Eigh(%x) {backend_config = "1,1,100,1e-6"}
-    : (tensor<2x0x0xf32>) -> (tensor<2x0x0xf32>, tensor<2x0xf32>)
-  %2 = stablehlo.cholesky %0#0, lower = true : tensor<2x0x0xf32>
-  %3 = "stablehlo.triangular_solve"(%2, %x) <{left_side = true, lower = true, unit_diagonal = false,
-      transpose_a = #stablehlo<transpose NO_TRANSPOSE>}>
-    : (tensor<2x0x0xf32>, tensor<2x0x0xf32>) -> tensor<2x0x0xf32>
-  return %0#0, %0#2, %1#0, %1#1, %3
-    : tensor<2x0x0xf32>, tensor<2xi32>, tensor<2x0x0xf32>, tensor<2x0xf32>, tensor<2x0x0xf32>
 }
 func.func @geev(%x: tensor<?x5x5xf64>)
     -> (tensor<?x5xf64>, tensor<?x5xf64>, tensor<?x5x5xcomplex<f64>>, tensor<?x5x5xcomplex<f64>>, tensor<?xi32>) {
@@ -101,14 +104,21 @@ func.func @sytrd(%x: tensor<4x4xf64>)
 
 
 @pytest.fixture(scope="module", params=["cpu:0", pytest.param("opencl:0", marks=pytest.mark.long)])
-def program(request: pytest.FixtureRequest) -> Any:
-    with devscope.compile(PROGRAM, default=request.param, cache=False) as executable:
+def factors(request: pytest.FixtureRequest) -> Iterator[Executable]:
+    with devscope.compile(FACTORS, default=request.param, cache=False) as executable:
         yield executable
 
 
-def test_lu_swaps_rows_for_the_largest_pivot(program: Any) -> None:
+@pytest.fixture(scope="module", params=[pytest.param(d, marks=pytest.mark.long) for d in ("cpu:0", "opencl:0")])
+def decompositions(request: pytest.FixtureRequest) -> Iterator[Executable]:
+    """It takes long to compile: programs of JAX and PyTorch have some of it in each run."""
+    with devscope.compile(DECOMPOSITIONS, default=request.param, cache=False) as executable:
+        yield executable
+
+
+def test_lu_swaps_rows_for_the_largest_pivot(factors: Executable) -> None:
     x = np.random.default_rng(0).standard_normal((2, 5, 3))
-    packed, pivots, order = program.run("lu", x)
+    packed, pivots, order = factors.run("lu", x)
     lower = np.tril(packed, -1) + np.eye(5, 3)
     np.testing.assert_allclose(
         lower @ np.triu(packed)[:, :3], np.take_along_axis(x, order[..., None], 1), atol=1e-12
@@ -117,34 +127,34 @@ def test_lu_swaps_rows_for_the_largest_pivot(program: Any) -> None:
     np.testing.assert_array_equal(order[:, 0], pivots[:, 0])
 
 
-def test_what_has_no_factor_of_cholesky_is_not_a_number(program: Any) -> None:
+def test_what_has_no_factor_of_cholesky_is_not_a_number(factors: Executable) -> None:
     good, bad = [[4, 2], [2, 5]], [[1, 2], [2, 1]]
-    lower, upper = program.run("cholesky", np.array([good, bad], np.float32))
+    lower, upper = factors.run("cholesky", np.array([good, bad], np.float32))
     np.testing.assert_allclose([lower[0], upper[0].T], [[[2, 0], [1, 2]]] * 2)
     assert np.isnan([lower[1], upper[1]]).all()
 
 
-def test_matrices_of_nothing(program: Any) -> None:
-    found = program.run("nothing", np.ones((2, 0, 0), np.float32))
+def test_matrices_of_nothing(factors: Executable) -> None:
+    found = factors.run("nothing", np.ones((2, 0, 0), np.float32))
     assert [value.shape for value in found] == [(2, 0, 0), (2,), (2, 0, 0), (2, 0), (2, 0, 0)]
     assert not found[1].any()
 
 
-def test_getrf_says_which_pivot_is_zero_and_goes_on(program: Any) -> None:
-    packed, pivots, info = program.run("getrf", np.ones((3, 3), np.float32))
+def test_getrf_says_which_pivot_is_zero_and_goes_on(factors: Executable) -> None:
+    packed, pivots, info = factors.run("getrf", np.ones((3, 3), np.float32))
     np.testing.assert_array_equal(packed, [[1, 1, 1], [1, 0, 0], [1, 0, 0]])
     np.testing.assert_array_equal(pivots, [1, 2, 3])
     assert info == 2
-    packed, _, info = program.run("getrf", np.full((3, 3), np.nan, np.float32))
+    packed, _, info = factors.run("getrf", np.full((3, 3), np.nan, np.float32))
     assert np.isnan(packed).all()
     assert info == 0
 
 
 @pytest.mark.parametrize("count", [0, 2])
-def test_qr_of_a_batch_known_as_the_program_runs(program: Any, count: int) -> None:
+def test_qr_of_a_batch_known_as_the_program_runs(factors: Executable, count: int) -> None:
     rng = np.random.default_rng(1)
     x = (rng.standard_normal((count, 4, 3)) + 1j * rng.standard_normal((count, 4, 3))).astype(np.complex64)
-    packed, q = program.run("qr", x)
+    packed, q = factors.run("qr", x)
     np.testing.assert_allclose(q @ np.triu(packed)[:, :3], x, atol=1e-5)
     np.testing.assert_allclose(
         np.conj(np.swapaxes(q, 1, 2)) @ q, np.broadcast_to(np.eye(3), (count, 3, 3)), atol=1e-5
@@ -152,27 +162,27 @@ def test_qr_of_a_batch_known_as_the_program_runs(program: Any, count: int) -> No
 
 
 @pytest.mark.parametrize("values", [[-2.0, 1e-9, 1.0, 1.0, 3e5], [0.0, 0.0, 0.0, 0.0, 0.0]])
-def test_eigh_with_equal_and_small_values(program: Any, values: list[float]) -> None:
+def test_eigh_with_equal_and_small_values(decompositions: Executable, values: list[float]) -> None:
     basis, _ = np.linalg.qr(np.random.default_rng(2).standard_normal((5, 5)))
     x = basis @ np.diag(values) @ basis.T
-    vectors, found = program.run("eigh", np.tril(x) + np.triu(np.full((5, 5), 7.0), 1))
+    vectors, found = decompositions.run("eigh", np.tril(x) + np.triu(np.full((5, 5), 7.0), 1))
     scale = np.abs(values).max()
     np.testing.assert_allclose(found, sorted(values), atol=1e-14 * scale)
     np.testing.assert_allclose(vectors @ np.diag(found) @ vectors.T, x, atol=1e-14 * scale)
     np.testing.assert_allclose(vectors.T @ vectors, np.eye(5), atol=1e-14)
 
 
-def test_eigh_of_what_is_not_finite_is_not_a_number(program: Any) -> None:
+def test_eigh_of_what_is_not_finite_is_not_a_number(decompositions: Executable) -> None:
     x = np.eye(5)
     x[3, 1] = np.nan
-    assert all(np.isnan(result).all() for result in program.run("eigh", x))
+    assert all(np.isnan(result).all() for result in decompositions.run("eigh", x))
 
 
 @pytest.mark.parametrize("rank", [0, 1, 3])
-def test_svd_has_all_vectors_at_any_rank(program: Any, rank: int) -> None:
+def test_svd_has_all_vectors_at_any_rank(decompositions: Executable, rank: int) -> None:
     rng = np.random.default_rng(3)
     x = rng.standard_normal((5, rank)) @ rng.standard_normal((rank, 3))
-    left, values, right, info = program.run("svd", x)
+    left, values, right, info = decompositions.run("svd", x)
     np.testing.assert_allclose(values, np.linalg.svd(x, compute_uv=False), atol=1e-14)
     np.testing.assert_allclose(left[:, :3] * values @ right, x, atol=1e-13)
     np.testing.assert_allclose(left.T @ left, np.eye(5), atol=1e-14)
@@ -180,12 +190,12 @@ def test_svd_has_all_vectors_at_any_rank(program: Any, rank: int) -> None:
     assert info == 0
 
 
-def test_singular_values_alone(program: Any) -> None:
+def test_singular_values_alone(decompositions: Executable) -> None:
     x = np.random.default_rng(0).standard_normal((5, 3))
-    np.testing.assert_allclose(program.run("values", x), np.linalg.svd(x)[1], rtol=1e-12)
+    np.testing.assert_allclose(decompositions.run("values", x), np.linalg.svd(x)[1], rtol=1e-12)
 
 
-def test_eigenvalues_and_vectors_of_both_sides(program: Any) -> None:
+def test_eigenvalues_and_vectors_of_both_sides(decompositions: Executable) -> None:
     """Of matrices with pairs of complex eigenvalues, with equal ones, without enough vectors, of small numbers."""
     rng = np.random.default_rng(4)
     x = rng.standard_normal((8, 5, 5))
@@ -193,7 +203,7 @@ def test_eigenvalues_and_vectors_of_both_sides(program: Any) -> None:
     x[1] = basis @ np.diag([3.0, 3, -1, -1, 0]) @ basis.T
     x[2], x[3], x[4] = np.roll(np.eye(5), 1, 0), np.eye(5, k=1), np.zeros((5, 5))
     x[5], x[6], x[7] = np.triu(x[5]), 1e-200 * x[6], np.kron(np.eye(3), [[0, 1], [-1, 0]])[:5, :5]
-    real, imaginary, left, right, info = program.run("geev", x)
+    real, imaginary, left, right, info = decompositions.run("geev", x)
     values = (real + 1j * imaginary)[:, None]
     scale = np.maximum(np.abs(x).max((1, 2), keepdims=True), 1e-300)
     np.testing.assert_allclose(x / scale @ right, right * (values / scale), atol=1e-13)
@@ -207,17 +217,19 @@ def test_eigenvalues_and_vectors_of_both_sides(program: Any) -> None:
 
 
 @pytest.mark.parametrize("shape", [(0, 5, 5), (1, 5, 5)])
-def test_eigenvalues_of_nothing_and_of_what_is_not_a_number(program: Any, shape: tuple[int, ...]) -> None:
-    real, _, _, right, _ = program.run("geev", np.full(shape, np.nan))
+def test_eigenvalues_of_nothing_and_of_what_is_not_a_number(
+    decompositions: Executable, shape: tuple[int, ...]
+) -> None:
+    real, _, _, right, _ = decompositions.run("geev", np.full(shape, np.nan))
     assert real.shape == shape[:2]
     assert np.isnan(real).all()
     assert np.isnan(right).all()
 
 
-def test_schur_of_complex_matrices(program: Any) -> None:
+def test_schur_of_complex_matrices(decompositions: Executable) -> None:
     rng = np.random.default_rng(5)
     x = (rng.standard_normal((4, 4)) + 1j * rng.standard_normal((4, 4))).astype(np.complex64)
-    t, z, values, _, info = program.run("gees", x)
+    t, z, values, _, info = decompositions.run("gees", x)
     np.testing.assert_array_equal(np.tril(t, -1), 0)
     np.testing.assert_array_equal(np.diagonal(t), values)
     np.testing.assert_allclose(z @ t @ np.conj(z.T), x, atol=1e-5)
@@ -225,9 +237,9 @@ def test_schur_of_complex_matrices(program: Any) -> None:
     assert info == 0
 
 
-def test_tridiagonal_form_of_an_upper_triangle(program: Any) -> None:
+def test_tridiagonal_form_of_an_upper_triangle(decompositions: Executable) -> None:
     x = np.random.default_rng(6).standard_normal((4, 4))
-    packed, diagonal, above, taus, info = program.run("sytrd", x)
+    packed, diagonal, above, taus, info = decompositions.run("sytrd", x)
     np.testing.assert_array_equal(np.tril(packed, -1), np.tril(x, -1))
     np.testing.assert_array_equal(np.diagonal(packed), diagonal)
     q = np.eye(4)
@@ -250,7 +262,7 @@ def test_results_of_other_types_are_refused(result: str) -> None:
 
 
 def test_values_of_an_expansion_have_the_types_of_the_results() -> None:
-    parsed = parse_source(PROGRAM)
+    parsed = parse_source(FACTORS)
     with parsed.context:
         op = next(op for op in mlir_util.walk(parsed.module.operation) if op.name == "stablehlo.custom_call")
         given = op.operands[0].type
@@ -259,9 +271,9 @@ def test_values_of_an_expansion_have_the_types_of_the_results() -> None:
             expand(op, text)
 
 
-def test_exponentials_are_right_for_matrices_of_any_norm(program: Any) -> None:
+def test_exponentials_are_right_for_matrices_of_any_norm(decompositions: Executable) -> None:
     x = np.random.default_rng(5).standard_normal((5, 3, 3))
     x[1:3] *= [[[1e-9]], [[20]]]
     x[3] = np.diag([-1e5, 0, 3])  # halved 19 times
     x[4, 0, 0] = np.nan
-    np.testing.assert_allclose(program.run("exponential", x), expm(x), rtol=1e-9, atol=1e-300)
+    np.testing.assert_allclose(decompositions.run("exponential", x), expm(x), rtol=1e-9, atol=1e-300)

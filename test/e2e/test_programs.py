@@ -115,6 +115,7 @@ _RUNS = [
 ]
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize(("name", "configuration"), _RUNS)
 def test_program(name: str, configuration: str) -> None:
     rng = np.random.default_rng([SEED, zlib.crc32(name.encode())])

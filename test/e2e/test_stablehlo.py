@@ -318,6 +318,7 @@ FORMATS = {
 }
 
 
+@pytest.mark.long
 def test_small_floats() -> None:
     """All codes to f32 and back, and numbers next to and between them."""
     text = "".join(

@@ -18,6 +18,7 @@ def compiled() -> Executable:
 
 
 @pytest.mark.not_emulated
+@pytest.mark.long
 def test_one_slot_and_several_binaries(tmp_path: Path) -> None:
     x = np.linspace(-1, 1, 37, dtype=np.float32)
     with compiled() as executable:

@@ -183,6 +183,7 @@ def test_as_many_of_the_largest_as_a_dimension_says() -> None:
             np.testing.assert_array_equal(got, wanted)
 
 
+@pytest.mark.long
 def test_what_jax_has_for_processors_only() -> None:
     x = np.array([[2, 1], [1, 3]], np.float32)
     values = devscope.run(lambda x: jnp.linalg.eigvalsh(x), x, cache=False)

@@ -14,7 +14,7 @@ onnx = pytest.importorskip("onnx")
 ort = pytest.importorskip("onnxruntime")
 from onnx import TensorProto, helper, numpy_helper  # noqa: E402
 
-pytestmark = pytest.mark.sampled(6)
+pytestmark = pytest.mark.sampled(12)
 
 RNG = np.random.default_rng(5)
 

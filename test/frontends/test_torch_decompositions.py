@@ -10,7 +10,7 @@ import devscope
 
 torch = pytest.importorskip("torch")
 
-pytestmark = pytest.mark.sampled(5)
+pytestmark = pytest.mark.sampled(12)
 
 F = torch.nn.functional
 
@@ -579,6 +579,7 @@ def test_as_eager(function: Callable[..., Any], arguments: tuple[Any, ...]) -> N
 
 
 @pytest.mark.parametrize("padding", [[0, 0, 0, 2], [1, 0, 1, 0]], ids=["at the end", "anywhere"])
+@pytest.mark.long
 def test_padded_sentences_are_as_in_eager_inference(padding: list[int]) -> None:
     layer = torch.nn.TransformerEncoderLayer(8, 2, 16, batch_first=True)
     encoder = torch.nn.TransformerEncoder(layer, 2, torch.nn.LayerNorm(8)).eval()

@@ -23,7 +23,7 @@ from devscope.runtime.executable import Executable
 from devscope.runtime.file_format import read_program, save_program
 from devscope.runtime.program import DYNAMIC_LOCAL_SIZE, Program
 
-pytestmark = pytest.mark.sampled(6)
+pytestmark = pytest.mark.sampled(12)
 
 PROGRAMS = Path(__file__).parents[1] / "e2e" / "programs"
 ARCHES = {"sm_75": "6.3", "sm_80": "7.0", "sm_90": "7.8", "sm_100": "8.6"}

@@ -20,7 +20,7 @@ def copies(module: ModuleOp) -> int:
     return sum(isinstance(op, DeviceCopyOp) for op in module.walk())
 
 
-@settings(max_examples=40, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=15, deadline=None, suppress_health_check=list(HealthCheck))
 @given(seed=st.integers(0, 10**6))
 def test_a_planned_module_stays_planned(
     write_program: Callable[..., str], parse_program: Callable[[str], ModuleOp], seed: int

@@ -223,7 +223,7 @@ def rewriters(analysis: ScopeAnalysis, keeping: bool) -> Callable[[Operation], P
     return make
 
 
-PROPERTY = settings(max_examples=20, deadline=None, suppress_health_check=list(HealthCheck))
+PROPERTY = settings(max_examples=10, deadline=None, suppress_health_check=list(HealthCheck))
 
 
 @pytest.mark.parametrize("keeping", [False, True], ids=["plain rewriter", "scope-preserving rewriter"])

@@ -50,7 +50,7 @@ def float_literals(draw):
 
 
 @given(float_literals())
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=20, deadline=None)
 def test_any_float_survives(literal):
     name, patterns = literal
     import_attributes(f"a = {patterns[0]} : {name}")

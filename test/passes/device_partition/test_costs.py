@@ -318,6 +318,7 @@ def test_profile_of_partitions_as_a_whole() -> None:
     assert [known for _, _, known in again] == [True, True]
 
 
+@pytest.mark.long
 def test_profile_on_a_device(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Generated code is timed on each device of the program, and a search goes by that."""
     if not (found := driver("opencl")) or not found.devices():

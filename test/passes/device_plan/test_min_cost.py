@@ -292,6 +292,7 @@ def test_random_modules(seed: int, plan: Any) -> None:
 
 @settings(RELAXED, max_examples=5)
 @given(seed=st.integers(0, 2**32))
+@pytest.mark.long
 def test_the_order_of_functions_does_not_matter(seed: int, parse: Any) -> None:
     texts: list[list[str]] = []
     rng = random.Random(seed)

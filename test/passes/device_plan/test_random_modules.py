@@ -107,6 +107,7 @@ def rename(text: str, names: dict[str, str]) -> str:
 
 @profile
 @given(st.randoms(use_true_random=False), annotations_, defaults, treatments)
+@pytest.mark.long
 def test_order_and_names_do_not_matter(rng, annotations: float, default: str, arguments: str) -> None:
     functions = Generator(rng, annotations).functions()
     expected = outcome("\n".join(functions), default, arguments)
