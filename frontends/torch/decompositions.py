@@ -24,6 +24,7 @@ from devscope.frontends.torch import (
     orthogonal_polynomials,
     own_decompositions,
     placing_decompositions,
+    quantised_decompositions,
     sampling_decompositions,
     scalar_decompositions,
     special_decompositions,
@@ -85,7 +86,8 @@ def _first(one: Callable[..., Any], other: Callable[..., Any] | None) -> Callabl
 
 def decomposed(exported: Any, further: set[Any]) -> Any:
     """``exported`` in terms of what torch-mlir's dialect has; those of ``further`` are decomposed, too."""
-    return exported.run_decompositions(table() | {op: _all()[op] for op in further})
+    all_tables = table() | quantised_decompositions.table() | {op: _all()[op] for op in further}
+    return exported.run_decompositions(all_tables)
 
 
 def more(program: Any, name: str, known: set[Any]) -> set[Any]:

@@ -1,5 +1,6 @@
 """Forms of PyTorch's operations that torch-mlir does not take: by decompositions of ours, as eager."""
 
+import importlib
 from collections.abc import Callable
 from typing import Any
 
@@ -467,6 +468,26 @@ def _of_data(x: Any) -> Any:
     return y, torch.topk(x, 2, sorted=False)[0].sum(-1), torch.topk(x, 1, 0, False, sorted=False)[1]
 
 
+def _quantised(x: Any, scale: Any) -> Any:
+    """As programs that PyTorch has quantised have it."""
+    importlib.import_module("torch.ao.quantization.fx._decomposed")
+    ops, i8, u8 = torch.ops.quantized_decomposed, torch.int8, torch.uint8
+    zero, ends, limits = torch.tensor(3), (torch.tensor(0), torch.tensor(255)), (-128, 127)
+    q, u = ops.quantize_per_tensor, ops.quantize_per_tensor.tensor2(x, scale, zero, *ends, u8)
+    chosen = ops.choose_qparams.tensor(x, *limits, 1e-5, i8)
+    tokens, token_zeros = ops.choose_qparams_per_token_asymmetric(x, i8)
+    of_tokens = ops.quantize_per_token(x, tokens, token_zeros, *limits, i8)
+    return (
+        *(u, q.tensor(x, *chosen, *limits, i8), q.tensor(x.half(), scale, zero, *limits, i8), *chosen),
+        *ops.choose_qparams_symmetric.tensor(x, 0, 255, 1e-5, u8),
+        ops.dequantize_per_tensor.tensor2(u, scale, zero, *ends, u8),
+        ops.dequantize_per_tensor.tensor(u, scale, zero, 0, 255, u8, out_dtype=torch.float16),
+        ops.dequantize_per_token(of_tokens, tokens, token_zeros, *limits, i8, torch.float32),
+        *ops.choose_qparams_per_token(x, i8),
+        ops.convert_element_type.no_fuse(x, torch.float64),
+    )
+
+
 @pytest.mark.parametrize(
     ("function", "arguments"),
     [
@@ -523,6 +544,7 @@ def _of_data(x: Any) -> Any:
         (_of_data, (_random(4, 6),)),
         (_put_at_some, (_random(4, 6), _random(6))),
         (_of_one_or_none, (_random(4, 6), _random(6))),
+        (_quantised, (_random(4, 6), torch.tensor(0.03))),
     ],
     ids=[
         "scatters",
@@ -567,6 +589,7 @@ def _of_data(x: Any) -> Any:
         "data, and any order",
         "puts at some places, or none",
         "one element, or none",
+        "quantised",
     ],
 )
 def test_as_eager(function: Callable[..., Any], arguments: tuple[Any, ...]) -> None:
