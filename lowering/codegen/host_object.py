@@ -6,6 +6,7 @@ from functools import cache
 from typing import Any, NamedTuple
 
 from devscope.errors import LoweringError, OptionError
+from devscope.lowering.codegen.instruction_sets import host_machine, instruction_sets
 from devscope.lowering.codegen.parts import Parts, run_passes, split
 from devscope.runtime.child_process import ending, python
 from devscope.runtime.linker import CLOSE_BACKENDS
@@ -59,8 +60,6 @@ def check_host_options(cpu: str, features: str) -> None:
         )
 
 
-#: Without the instructions that convert f32 to bf16: they make subnormal numbers 0.
-_EXACT = ",-avx512bf16,-avxneconvert"
 _INEXACT = "@llvm.x86.avx512bf16."
 """Kernels that call these instructions themselves see to it that there are no such numbers."""
 
@@ -75,7 +74,7 @@ class Kernels(Parts):
     def __init__(self, text: str, cpu: str, features: str, level: int) -> None:
         super().__init__(
             split(text),
-            lambda: _machine(cpu, features, level, exact=_INEXACT not in text)[0],
+            lambda: host_machine(cpu, features, level, exact=_INEXACT not in text)[0],
             _parse,
             lambda module, machine: _clean_up(module, machine) if level else None,
         )
@@ -99,7 +98,8 @@ def compile_host_object(
     check_host_options(cpu, features)
     import llvmlite.binding as llvm
 
-    machine, cpu, features = _machine(cpu, features, level)
+    needed = sorted(f"+{name}" for name in instruction_sets(cpu, features)) if cpu or features else ()
+    machine, cpu, features = host_machine(cpu, features, level)
 
     def optimize(module: Any, machine: Any) -> None:
         # What higher levels have beside the vectorisers takes a third of their time and gains nothing where MLIR
@@ -112,7 +112,9 @@ def compile_host_object(
         exported = {CLOSE_BACKENDS, *entries}
         parts = split(text, is_inlined=True, exported=exported)
         if len(parts) > 1:
-            code = Parts(parts, lambda: _machine(cpu, features, level)[0], _parse, optimize, "m", {CLOSE_BACKENDS})
+            code = Parts(
+                parts, lambda: host_machine(cpu, features, level)[0], _parse, optimize, "m", {CLOSE_BACKENDS}
+            )
             module = _parse(llvm, own, machine)
             module.link_in(_parse(llvm, code.as_module(), machine))
         else:
@@ -124,7 +126,7 @@ def compile_host_object(
         data = machine.emit_object(module)
     except RuntimeError as error:
         raise LoweringError("LLVM refused the host code", notes=[str(error)]) from None
-    return HostObject(data, machine.triple, cpu, features)
+    return HostObject(data, machine.triple, cpu, ",".join(filter(None, [features, *needed])))
 
 
 def compile_ir(text: str, cpu: str = "", features: str = "", level: int = 3) -> bytes:
@@ -132,7 +134,7 @@ def compile_ir(text: str, cpu: str = "", features: str = "", level: int = 3) -> 
     check_host_options(cpu, features)
     import llvmlite.binding as llvm
 
-    machine, *_ = _machine(cpu, features, level)
+    machine, *_ = host_machine(cpu, features, level)
     try:
         module = _parse(llvm, text, machine)
         _optimize(module, machine, level)
@@ -153,96 +155,6 @@ def _hide(module: Any, exported: Collection[str]) -> None:
         is_ours = not value.is_declaration and not value.name.startswith("llvm.")
         if is_ours and value.name not in exported:
             value.linkage = "internal"
-
-
-def _machine(cpu: str, features: str, level: int, exact: bool = True) -> tuple[Any, str, str]:
-    """LLVM's target machine, and the names of the processor and the features that it is for."""
-    import llvmlite.binding as llvm
-
-    llvm.initialize_native_target()
-    llvm.initialize_native_asmprinter()
-    llvm.initialize_native_asmparser()
-    if not cpu:
-        # Without the last one, LLVM splits 512-bit vectors on CPUs whose tuning prefers 256 bits.
-        features = features or llvm.get_host_cpu_features().flatten() + ",-prefer-256-bit"
-        cpu = llvm.get_host_cpu_name()
-    if exact and llvm.get_default_triple().startswith("x86_64"):
-        features = f"{features}{_EXACT}" if features else _EXACT[1:]
-    machine = llvm.Target.from_default_triple().create_target_machine(
-        cpu=cpu, features=features, opt=level, reloc="pic", codemodel="default"
-    )
-    return machine, cpu, features
-
-
-_FMA = """
-declare <16 x float> @llvm.fma.v16f32(<16 x float>, <16 x float>, <16 x float>)
-define <16 x float> @fma(<16 x float> %a, <16 x float> %b, <16 x float> %c) {
-  %r = call <16 x float> @llvm.fma.v16f32(<16 x float> %a, <16 x float> %b, <16 x float> %c)
-  ret <16 x float> %r
-}
-"""
-
-
-@cache
-def vector_instructions(cpu: str, features: str) -> str:
-    """What a processor multiplies and adds vectors with: ``"avx512"``, ``"avx2"`` or ``"other"``.
-
-    LLVM's code for one that options name says so; llvmlite can only ask for the features of this machine.
-    """
-    import llvmlite.binding as llvm
-
-    if not cpu and not features:
-        here = llvm.get_host_cpu_features()
-        fma = "avx512" if here.get("avx512f") else "avx2"
-        return fma if here.get("fma") else "other"
-    machine, *_ = _machine(cpu, features, 1)
-    assembly = machine.emit_assembly(llvm.parse_assembly(_FMA))
-    if "vfmadd" not in assembly:
-        return "other"
-    return "avx512" if "zmm" in assembly else "avx2"
-
-
-_PRODUCTS = {
-    "avx512_bf16": (
-        "vcvtneps2bf16",
-        """
-define <16 x bfloat> @narrow(<16 x float> %a) {
-  %r = fptrunc <16 x float> %a to <16 x bfloat>
-  ret <16 x bfloat> %r
-}
-""",
-    ),
-    "avx512_vnni": (
-        "vpdpwssd",
-        """
-declare <16 x i32> @llvm.x86.avx512.pmaddw.d.512(<32 x i16>, <32 x i16>)
-define <16 x i32> @products(<32 x i16> %a, <32 x i16> %b, <16 x i32> %c) {
-  %p = call <16 x i32> @llvm.x86.avx512.pmaddw.d.512(<32 x i16> %a, <32 x i16> %b)
-  %r = add <16 x i32> %p, %c
-  ret <16 x i32> %r
-}
-""",
-    ),
-}
-"""What LLVM makes an instruction of where there is one of the same set that adds up products."""
-
-
-@cache
-def product_instructions(cpu: str, features: str) -> Sequence[str]:
-    """Those of `_PRODUCTS` that a processor with AVX-512 has."""
-    if vector_instructions(cpu, features) != "avx512":
-        return ()
-    import llvmlite.binding as llvm
-
-    if not cpu and not features:
-        here = llvm.get_host_cpu_features()
-        return [name for name in _PRODUCTS if here.get(name.replace("_", ""))]
-    machine, *_ = _machine(cpu, features, 1, exact=False)
-    return [
-        name
-        for name, (mnemonic, text) in _PRODUCTS.items()
-        if mnemonic in machine.emit_assembly(llvm.parse_assembly(text))
-    ]
 
 
 def _parameter_counts(module: Any, entries: Sequence[str]) -> dict[str, int]:

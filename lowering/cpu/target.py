@@ -13,9 +13,8 @@ from devscope.lowering.codegen.host_object import (
     check_host_options,
     compile_host_object,
     compile_ir,
-    product_instructions,
-    vector_instructions,
 )
+from devscope.lowering.codegen.instruction_sets import product_instructions, vector_instructions
 from devscope.lowering.codegen.llvm_text import to_llvm_ir
 from devscope.lowering.complex_functions import lower_complex
 from devscope.lowering.constants import ConstantTable

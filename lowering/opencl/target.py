@@ -8,7 +8,7 @@ from devscope.dialects.target import get_target_kind
 from devscope.errors import OptionError
 from devscope.lowering import expansions, mlir_util
 from devscope.lowering.codegen.device_emitter import SPIRV, shared_emitter
-from devscope.lowering.codegen.host_object import vector_instructions
+from devscope.lowering.codegen.instruction_sets import vector_instructions
 from devscope.lowering.cpu.kernel_tables import FOLDER, OPENCL_CPU, OPENCL_CPU_32, built_in_rows
 from devscope.lowering.cpu.math_functions import OF_VECTORS, WITH_FMA
 from devscope.lowering.gpu.device_kernels import DeviceKernels
