@@ -21,6 +21,7 @@ Weights stay where PyTorch has them: the module has names for them, and the comp
 
 from __future__ import annotations
 
+import functools
 import importlib
 import inspect
 import os
@@ -54,7 +55,12 @@ def read_function(source: Any, examples: Examples | None, dynamic_shapes: Any = 
             notes=["give example_arguments=(x, ...): tensors as they will be given; dynamic_shapes= for others"],
         )
     from devscope.frontends.torch.data_classes import data_classes
-    from devscope.frontends.torch.derivatives import derivatives, in_operations
+    from devscope.frontends.torch.derivatives import (
+        derivatives,
+        export_below_autograd,
+        in_operations,
+        with_gradients,
+    )
     from devscope.frontends.torch.dynamic_shapes import are_constant, check_ranks, complete, larger_examples
     from devscope.frontends.torch.lowering import Lowering
     from devscope.frontends.torch.traced_functions import traced_functions
@@ -77,13 +83,10 @@ def read_function(source: Any, examples: Examples | None, dynamic_shapes: Any = 
                             raise
                 if not taken:
                     return exported
-                if shapes:
-                    raise InputError(
-                        f"the derivatives that '{name}' takes are traced for known sizes",
-                        notes=["leave dynamic_shapes out"],
-                    )
                 with _tracing(name):
-                    return torch.export.export(in_operations(module, given, named), given, named, strict=False)
+                    if not shapes:
+                        return torch.export.export(in_operations(module, given, named), given, named, strict=False)
+                    return _exported(torch, with_gradients(module), given, named, shapes, export_below_autograd)
 
         def enlarged(auto: bool) -> Any:
             larger = larger_examples(module, shapes, given, named, auto) if shapes else None
@@ -101,22 +104,16 @@ def read_function(source: Any, examples: Examples | None, dynamic_shapes: Any = 
         return _program(exported, name, lowering)
 
 
-def _exported(torch: Any, module: Any, given: Any, named: Any, shapes: Any) -> Any:
+def _exported(torch: Any, module: Any, given: Any, named: Any, shapes: Any, export: Any = None) -> Any:
     """What it takes for granted of sizes and PyTorch cannot prove is looked at as the program runs."""
+    export = functools.partial(export or torch.export.export, module, given, named, strict=False)
     try:
-        return torch.export.export(module, given, named, dynamic_shapes=shapes, strict=False)
+        return export(dynamic_shapes=shapes)
     except torch._dynamo.exc.UserError as error:
         if error.error_type != torch._dynamo.exc.UserErrorType.CONSTRAINT_VIOLATION:
             raise
         with suppress(torch._dynamo.exc.UserError):
-            return torch.export.export(
-                module,
-                given,
-                named,
-                dynamic_shapes=shapes,
-                strict=False,
-                prefer_deferred_runtime_asserts_over_guards=True,
-            )
+            return export(dynamic_shapes=shapes, prefer_deferred_runtime_asserts_over_guards=True)
         raise
 
 

@@ -1,6 +1,8 @@
 """Modules that take derivatives as they run (`torch.func`, `torch.autograd.grad`): `torch.export` fails with them.
 
-Operations on tensors, those of derivatives included, are traced first, and then are what is exported.
+Of known sizes, operations on tensors, those of derivatives included, are traced first, and then are what is
+exported. Of others it is PyTorch's export that traces below derivatives, which knows what sizes have to be; it
+lacks derivatives of derivatives that are mapped.
 """
 
 from __future__ import annotations
@@ -13,6 +15,7 @@ from typing import Any
 from unittest import mock
 
 import torch
+import torch.export._trace as export_trace
 from torch._functorch import eager_transforms
 from torch.fx import traceback as fx_traceback
 from torch.fx.experimental.proxy_tensor import make_fx
@@ -20,6 +23,8 @@ from torch.nn.modules.module import register_module_forward_hook, register_modul
 from torch.utils import _pytree as pytree
 
 _functorch: Any = eager_transforms
+export_below_autograd: Any = functools.partial(getattr(export_trace, "_export"), pre_dispatch=False)  # noqa: B009
+"""``torch.export.export`` that traces what derivatives are computed by."""
 _TAKING = (
     (_functorch, "grad_increment_nesting"),
     (_functorch, "jvp_increment_nesting"),
@@ -108,6 +113,20 @@ def in_operations(module: Any, given: tuple[Any, ...], named: dict[str, Any]) ->
         with fx_traceback.preserve_node_meta():
             found = torch.fx.Interpreter(graph).run(own, [given_leaves[number] for number in numbers])
         return pytree.tree_unflatten(found, results)
+
+    again = copy.copy(module)
+    again.forward = forward
+    return again
+
+
+def with_gradients(module: Any) -> Any:
+    """``module``, which computes with gradients where it is called without, as the export does."""
+
+    @functools.wraps(module.forward)
+    def forward(*arguments: Any, **named: Any) -> Any:
+        with torch.enable_grad():
+            found = module.forward(*arguments, **named)
+        return pytree.tree_map_only(torch.Tensor, torch.Tensor.detach, found)
 
     again = copy.copy(module)
     again.forward = forward

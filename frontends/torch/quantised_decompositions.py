@@ -35,9 +35,13 @@ def table() -> dict[Any, Callable[..., Any]]:
         ops.dequantize_per_tensor.tensor2: _dequantise,
         ops.choose_qparams.tensor: _range,
         ops.choose_qparams_symmetric.tensor: _symmetric_range,
-        ops.convert_element_type.no_fuse: lambda x, dtype: x.to(dtype),
+        ops.convert_element_type.no_fuse: _convert,
         **{getattr(ops, name).default: getattr(module, name) for name in _AS_PYTORCH},
     }
+
+
+def _convert(x: _Tensor, dtype: torch.dtype) -> _Tensor:
+    return x.to(dtype)
 
 
 def _number(x: _Tensor) -> _Tensor:

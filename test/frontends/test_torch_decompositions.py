@@ -684,10 +684,6 @@ def test_places_of_any_size() -> None:
                 np.testing.assert_allclose(got, want)
 
 
-def _cubes(x: Any) -> Any:
-    return torch.func.grad(lambda y: (y**3).sum())(x)
-
-
 class _Energy(torch.nn.Module):
     """A force is the derivative of an energy, whose parts have paths."""
 
@@ -716,5 +712,24 @@ def test_derivatives_in_forward(options: dict[str, Any]) -> None:
             np.testing.assert_allclose(found["energy"], expected["energy"].detach().numpy(), rtol=1e-5)
             for one, other in zip(found["both"], expected["both"], strict=True):
                 np.testing.assert_allclose(one, other.detach().numpy(), rtol=1e-5, atol=1e-6)
-    with pytest.raises(devscope.DevscopeError, match="are traced for known sizes"):
-        devscope.compile(_cubes, (x,), dynamic_shapes={"x": {0: torch.export.Dim("n")}}, cache=False)
+
+
+class _Penalty(_Energy):
+    def forward(self, x: Any) -> Any:
+        place = x.clone().requires_grad_()
+        value = self.layers(place)
+        (slope,) = torch.autograd.grad(value, place, torch.ones_like(value), create_graph=True)
+        cubes = torch.func.grad(lambda y: (y**3).sum())
+        return (slope.norm(dim=1) - x.shape[0]).square().mean(), cubes(x), torch.func.vmap(cubes)(x + 1)
+
+
+def test_derivatives_of_any_size() -> None:
+    torch.manual_seed(3)
+    model, shapes = _Penalty(), {"x": {0: torch.export.Dim("n")}}
+    place = {"layers.0": "opencl:0", "*": "cpu:0"}
+    with devscope.compile(model, (_random(5, 3),), dynamic_shapes=shapes, place=place, cache=False) as exe:
+        assert len(exe.devices) == 2
+        for n in (5, 8, 1):
+            x = _random(n, 3)
+            for one, other in zip(exe(x), model(x), strict=True):
+                np.testing.assert_allclose(one, other.detach().numpy(), rtol=1e-5, atol=1e-6)
