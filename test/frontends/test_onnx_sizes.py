@@ -74,7 +74,11 @@ CASES: dict[str, tuple[list[Any], dict[str, list[int | str]], dict[str, Any]]] =
         [
             node("Round", "x", "whole"), node("Unique", "whole", "y0 i j k"),
             node("Unique", "whole", "y1 - - m", sorted=0),
-            *(node("Cast", name, f"y{name}", to=TensorProto.FLOAT) for name in "ijkm"),
+            node("Greater", "whole zero", "few"), node("Cast", "few", "flags", to=TensorProto.FLOAT),
+            node("Unique", "flags", "y4 i4 j4 k4", axis=1),
+            node("Unique", "flags", "y5 i5 j5 k5", axis=-2, sorted=0),
+            *(node("Cast", name, f"y{name}", to=TensorProto.FLOAT)
+              for name in ("i", "j", "k", "m", "i4", "j4", "k4", "i5", "j5", "k5")),
             node("ReduceMax", "x one", "most", keepdims=0), node("Greater", "most zero", "some"),
             node("Compress", "x some", "y2", axis=0),
             node("Cast", "whole", "tokens", to=TensorProto.INT64),
