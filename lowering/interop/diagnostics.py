@@ -16,6 +16,7 @@ _KINDS: dict[Any, Any] = {
 
 _ESCAPE = re.compile(rb"\\([0-9A-F]{2})")
 _ESCAPES = re.compile(rb"\\(\\|[0-9A-F]{2})")
+_LEAF = re.compile(r'"((?:[^"\\]|\\.)*)"(?::(\d+):(\d+))?', re.DOTALL)
 _NAME = re.compile(r'loc\("((?:[^"\\]|\\.)*)"[()]', re.DOTALL)
 
 
@@ -29,6 +30,15 @@ def file_line_col(location: Any) -> tuple[str, int, int] | None:
 
 def location_parts(location: Any) -> Iterator[str | tuple[str, int, int]]:
     """The names and positions of an ``ir.Location``, in the order of `file_line_col`."""
+    text = str(location)
+    if "fused<" not in text:  # what metadata is may have texts, too
+        # They stand in the text in this order. JAX's have twenty parts, which to ask for takes as much as to plan.
+        for found in _LEAF.finditer(text):
+            name = found[1]
+            if "\\" in name:
+                name = _ESCAPES.sub(_unescaped, name.encode()).decode(errors="replace")
+            yield name if found[2] is None else (name, int(found[2]), int(found[3]))
+        return
     for part in _parts(location):
         if isinstance(part, ir.FileLineColLoc):
             yield (_file_name(part), part.start_line, part.start_col)

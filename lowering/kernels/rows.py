@@ -102,6 +102,21 @@ class _Code:
         for op in ops:
             for value in op.operands:
                 self.users.setdefault(value, []).append(op)
+        self._buffers: dict[Nest, dict[Any, Any]] = {}
+        self._loads: dict[Nest, set[Any]] = {}
+
+    def buffers(self, nest: Nest) -> dict[Any, Any]:
+        """Those that a nest used when this was asked first, and the `root` of each."""
+        if nest not in self._buffers:
+            self._buffers[nest] = {value: self.root(value) for value in _used(nest)}
+        return self._buffers[nest]
+
+    def loads(self, nest: Nest) -> set[Any]:
+        """The `root` of those that its body reads by itself."""
+        if nest not in self._loads:
+            inside = [v for child in mlir_util.children(nest.op) for v in mlir_util.captured_values(child)]
+            self._loads[nest] = {self.root(value) for value in inside if mlir_util.is_memref(value.type)}
+        return self._loads[nest]
 
     def add(self, op: Any) -> Any:
         """The result of a new operation."""
@@ -177,8 +192,8 @@ class RowGroup:
                 common = count
                 break
         for member in (*self.nests, nest):
-            for value in _used(member):
-                if root(value) in written and values.setdefault(root(value), value) != value:
+            for value, buffer in self.code.buffers(member).items():
+                if buffer in written and values.setdefault(buffer, value) != value:
                     return False
         if not common or not self._is_connected(nest, common) or self._is_worth_more(common):
             return False
@@ -210,15 +225,13 @@ class RowGroup:
         return True
 
     def _agrees(self, nest: Nest, member: Nest, written: set[Any], rows: int) -> bool:
-        theirs = {self.code.root(value) for value in _used(member)}
-        ours = {self.code.root(value) for value in _used(nest)}
-        shared = theirs & ours & written
+        theirs, ours = self.code.buffers(member), self.code.buffers(nest)
+        shared = written & set(theirs.values()) & set(ours.values())
         return all(self.is_by_rows(each, root, rows) for root in shared for each in (member, nest))
 
     def is_by_rows(self, nest: Nest, root: Any, rows: int) -> bool:
         """Whether ``nest`` uses of the buffer ``root`` only the row that it writes."""
-        loads = {value for child in mlir_util.children(nest.op) for value in mlir_util.captured_values(child)}
-        if any(mlir_util.is_memref(value.type) and self.code.root(value) == root for value in loads):
+        if root in self.code.loads(nest):
             return False
         first = nest.results[0].dims[:rows]
         own = [o for o in nest.operands if o.is_buffer and self.code.root(o.value) == root]
