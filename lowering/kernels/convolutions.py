@@ -11,7 +11,6 @@ from typing import Any
 from devscope.lowering import mlir_util
 from devscope.lowering.interop import bindings
 from devscope.lowering.interop.bindings import ir
-from devscope.lowering.kernels import convolution_kernels, window_kernels
 from devscope.lowering.kernels.accumulators import is_zero
 from devscope.lowering.kernels.images import erase_unused, image_of
 from devscope.lowering.kernels.library import KernelLibrary
@@ -48,6 +47,8 @@ def call_convolutions(
 
 
 def _replace(found: Windowed, schedules: Schedules, library: KernelLibrary, constants: PackedConstants) -> None:
+    from devscope.lowering.kernels import convolution_kernels, window_kernels  # for what matches, which is rare
+
     op = found.op
     for kernels in (convolution_kernels, window_kernels):
         plan = kernels.plan(found)

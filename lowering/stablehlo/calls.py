@@ -6,7 +6,6 @@ from typing import Any
 from devscope.lowering import mlir_util
 from devscope.lowering.interop.bindings import ir
 from devscope.lowering.mlir_util import Builder
-from devscope.lowering.stablehlo import matrix_calls
 from devscope.lowering.stablehlo.templates import (
     APPLY,
     RETURN,
@@ -70,7 +69,14 @@ def expand_custom_call(op: Any) -> None:
         _sort_and_cut(op)
     elif name == "devscope.require":
         _require(op)
-    elif (routine := matrix_calls.routine(name)) and not _make_nothing(op):
+    else:
+        _compute_with_matrices(op, name)
+
+
+def _compute_with_matrices(op: Any, name: str) -> None:
+    from devscope.lowering.stablehlo import matrix_calls  # takes longer to import than all other calls
+
+    if (routine := matrix_calls.routine(name)) and not _make_nothing(op):
         expand(op, routine(op))
 
 

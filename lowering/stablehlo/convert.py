@@ -13,9 +13,7 @@ from devscope.lowering.interop.diagnostics import decode_location
 from devscope.lowering.located_scopes import scopes_by_location
 from devscope.lowering.mlir_util import RunPasses
 from devscope.lowering.pipelines import pipeline
-from devscope.lowering.stablehlo.calls import recompose
 from devscope.lowering.stablehlo.element_types import part_type, saturate
-from devscope.lowering.stablehlo.quantised import scale_along_axes, widen_storage
 from devscope.lowering.stablehlo.shapes import agree_on_extents, demand_sizes, drop_bounds
 from devscope.lowering.stablehlo.small_types import store_in_bytes
 from devscope.lowering.stablehlo.wide_results import keep_digits, round_steps
@@ -28,7 +26,7 @@ _EXPANSIONS: Mapping[str, str] = {
     "stablehlo.while": "control_flow.lower_while",
     "stablehlo.scatter": "scatter.expand_scatter",
     "stablehlo.sort": "sort.expand_sort",
-    "stablehlo.compare": "sort.expand_total_order",
+    "stablehlo.compare": "element_types.expand_total_order",
     "stablehlo.get_dimension_size": "shapes.expand_size",
     "stablehlo.set_dimension_size": "shapes.expand_set_size",
     "stablehlo.select_and_scatter": "windows.expand_select_and_scatter",
@@ -131,6 +129,8 @@ def _prepare(module: Any, run_passes: RunPasses) -> None:
     keep_digits(module)
     round_steps(module)
     if any("!quant." in str(type_) for type_, _ in mlir_util.types(mlir_util.walk(module.operation)[1:])):
+        from devscope.lowering.stablehlo.quantised import scale_along_axes, widen_storage
+
         widen_storage(module)
         scale_along_axes(module)
         run_passes(module.operation, "builtin.module(func.func(stablehlo-legalize-quant-to-math))")
@@ -142,6 +142,8 @@ def _prepare(module: Any, run_passes: RunPasses) -> None:
     if any(op.name == "func.call" for op in mlir_util.walk(module.operation)) and _is_plain(module):
         run_passes(module.operation, "builtin.module(inline, symbol-dce)")
     if "stablehlo.custom_call" in names:
+        from devscope.lowering.stablehlo.calls import recompose
+
         for op in mlir_util.named(module.operation, "stablehlo.custom_call"):
             _attempt(recompose, op)
         names = {op.name for op in mlir_util.walk(module.operation)}

@@ -7,7 +7,7 @@ from devscope.lowering import mlir_util
 from devscope.lowering.interop.bindings import ir
 from devscope.lowering.mlir_util import Builder
 from devscope.lowering.stablehlo import small_bitcasts
-from devscope.lowering.stablehlo.templates import commas, element, expand, shape, tensor
+from devscope.lowering.stablehlo.templates import commas, element, enum, expand, shape, tensor
 
 
 def expand_add(op: Any) -> None:
@@ -210,3 +210,26 @@ def part_type(type_: Any) -> str:
     """What the parts of complex elements are, if elements are complex."""
     name = str(element(type_))
     return name.removeprefix("complex<").rstrip(">") if name.startswith("complex<") else ""
+
+
+def expand_total_order(op: Any) -> None:
+    """Of the bits as integers: those of negative numbers but their sign are turned round."""
+    if enum(op, "compare_type") != "TOTALORDER":
+        return
+    from devscope.lowering.stablehlo.arrays import Array, Text  # few programs need them
+
+    type_ = op.operands[0].type
+    width = {"f64": 64, "f32": 32, "f16": 16, "bf16": 16}.get(str(element(type_)), 8)
+    text, extents, of = Text(type_), shape(type_), f"i{width}"
+    bits = tensor(extents, of)
+    places, one = (text.full(extents, of, count).name for count in (width - 1, 1))
+    keys: list[str] = []
+    for n in range(2):
+        own = text.add(f"stablehlo.bitcast_convert %{n} : ({type_}) -> {bits}")
+        signs = text.add(f"stablehlo.shift_right_arithmetic {own}, {places} : {bits}")
+        turned = text.add(f"stablehlo.shift_right_logical {signs}, {one} : {bits}")
+        keys.append(text.add(f"stablehlo.xor {own}, {turned} : {bits}"))
+    result = op.results[0].type
+    direction = enum(op, "comparison_direction")
+    less = text.add(f"stablehlo.compare {direction}, {commas(keys)}, SIGNED : ({bits}, {bits}) -> {result}")
+    expand(op, text.result([Array(text, less, tuple(extents), "i1")]))

@@ -7,12 +7,10 @@ A task makes some elements of a merged run, one after another. Where in the two 
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from devscope.lowering.stablehlo.arrays import Array, Text
 from devscope.lowering.stablehlo.templates import (
     applied,
     commas,
     element,
-    enum,
     expand,
     extents_of,
     integers,
@@ -261,24 +259,3 @@ def _compared(text: str, tag: str, b: str, a: str, types: Sequence[str], others:
     pairs = [(f"%{tag}bv{n}", f"%{tag}av{n}") for n in range(len(types))]
     found = less(lines.append, f"{tag}less", pairs)
     return text.replace(f"LESS({tag}, {b}, {a})", "\n".join(lines)).replace(f"LESS_{tag}", found)
-
-
-def expand_total_order(op: Any) -> None:
-    """Of the bits as integers: those of negative numbers but their sign are turned round."""
-    if enum(op, "compare_type") != "TOTALORDER":
-        return
-    type_ = op.operands[0].type
-    width = {"f64": 64, "f32": 32, "f16": 16, "bf16": 16}.get(str(element(type_)), 8)
-    text, extents, of = Text(type_), shape(type_), f"i{width}"
-    bits = tensor(extents, of)
-    places, one = (text.full(extents, of, count).name for count in (width - 1, 1))
-    keys: list[str] = []
-    for n in range(2):
-        own = text.add(f"stablehlo.bitcast_convert %{n} : ({type_}) -> {bits}")
-        signs = text.add(f"stablehlo.shift_right_arithmetic {own}, {places} : {bits}")
-        turned = text.add(f"stablehlo.shift_right_logical {signs}, {one} : {bits}")
-        keys.append(text.add(f"stablehlo.xor {own}, {turned} : {bits}"))
-    result = op.results[0].type
-    direction = enum(op, "comparison_direction")
-    less = text.add(f"stablehlo.compare {direction}, {commas(keys)}, SIGNED : ({bits}, {bits}) -> {result}")
-    expand(op, text.result([Array(text, less, tuple(extents), "i1")]))
