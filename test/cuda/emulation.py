@@ -19,8 +19,9 @@ import pytest
 from kernel_code import ACCESSES, FUNCTIONS, NotEmulatedError, to_host
 
 from devscope.errors import DeviceError, LoweringError
-from devscope.lowering.codegen import device_worker, host_object
+from devscope.lowering.codegen import device_worker
 from devscope.lowering.codegen.device_emitter import Machine, shared_emitter
+from devscope.lowering.codegen.instruction_sets import host_machine
 from devscope.lowering.gpu import to_llvm
 from devscope.runtime.cache import DIRECTORY_VARIABLE
 from devscope.runtime.drivers import Device, DeviceProgram, cuda
@@ -171,7 +172,7 @@ class EmulatedProgram(DeviceProgram):
 
 
 def _host_object(text: str) -> bytes:
-    target, *_ = host_object._machine("", "", 1)  # pyright: ignore[reportPrivateUsage]
+    target, *_ = host_machine("", "", 1)
     module = llvm.parse_assembly(text)
     module.triple = target.triple
     module.data_layout = str(target.target_data)
