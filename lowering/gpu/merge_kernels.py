@@ -165,6 +165,41 @@ def merge_groups(groups: Sequence[list[Any]]) -> list[Group]:
     return found[::-1]
 
 
+def put_parallel_loops_first(function: Any) -> None:
+    """Let parallel loops be the first ones of each operation of ``function``: a grid is made of these alone."""
+    for op in mlir_util.named(function, "linalg.generic", "linalg.reduce"):
+        maps = _maps(op)
+        kinds = _kinds(op, maps)
+        order = sorted(range(len(kinds)), key=lambda loop: kinds[loop] != "parallel")
+        if order != sorted(order):
+            _reorder(op, maps, kinds, order)
+
+
+def _reorder(op: Any, maps: Sequence[Any], kinds: Sequence[str], order: Sequence[int]) -> None:
+    """Replace ``op`` by one with its loops in another ``order``, the outermost one first."""
+    context, count = op.context, len(order)
+    i64 = ir.IntegerType.get_signless(64, context)
+    loops = [ir.AffineDimExpr.get(order.index(loop), context) for loop in range(count)]
+    moved = ir.AffineMap.get(count, 0, loops, context)
+    places = [ir.AffineMap.get(count, 0, [e.compose(moved) for e in map_.results], context) for map_ in maps]
+    iterators = [ir.Attribute.parse(f"#linalg.iterator_type<{kinds[loop]}>", context) for loop in order]
+    for index in mlir_util.named(op, "linalg.index"):
+        loop = ir.IntegerAttr(index.attributes["dim"]).value
+        index.attributes["dim"] = ir.IntegerAttr.get(i64, order.index(loop))
+    outputs = _output_count(op)
+    kept = {name: op.attributes[name] for name in op.attributes if name != "dimensions"}
+    attributes = kept | {
+        "indexing_maps": ir.ArrayAttr.get([ir.AffineMapAttr.get(place) for place in places], context),
+        "iterator_types": ir.ArrayAttr.get(iterators, context),
+        "operandSegmentSizes": ir.DenseI32ArrayAttr.get([len(op.operands) - outputs, outputs], context),
+    }
+    made = ir.Operation.create(
+        "linalg.generic", [], list(op.operands), attributes, regions=1, loc=op.location, ip=ir.InsertionPoint(op)
+    )
+    op.regions[0].blocks[0].append_to(made.regions[0])
+    op.erase()
+
+
 def sink_fills(function: Any, chosen: Callable[[Any], bool] = mlir_util.is_on_device) -> None:
     """Move every ``linalg.fill`` of a ``chosen`` buffer of ``function`` to the first operation that uses it.
 

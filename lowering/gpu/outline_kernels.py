@@ -21,7 +21,14 @@ from devscope.lowering.gpu.chunks import choose_chunks, lower_in_chunks
 from devscope.lowering.gpu.device_kernels import TASKS, DeviceKernels, call_library
 from devscope.lowering.gpu.launchers import Launchers
 from devscope.lowering.gpu.local_memory import allocate_at_begin, mark_local_memory
-from devscope.lowering.gpu.merge_kernels import Group, do_repeats_in_order, join_loops, merge_groups, sink_fills
+from devscope.lowering.gpu.merge_kernels import (
+    Group,
+    do_repeats_in_order,
+    join_loops,
+    merge_groups,
+    put_parallel_loops_first,
+    sink_fills,
+)
 from devscope.lowering.gpu.own_memory import allocate_before_kernels
 from devscope.lowering.gpu.task_nests import call_row_passes, do_in_one_task, lower_in_tasks
 from devscope.lowering.gpu.user_kernels import (
@@ -131,6 +138,7 @@ def _outline_kernels(
     count = 0
     for func in [f for f in mlir_util.functions(module) if mlir_util.has_body(f)]:
         constants = mlir_util.constants(func)
+        put_parallel_loops_first(func)
         sink_fills(func)
         for group in merge_groups(_kernel_roots(func)):
             root = group.ops

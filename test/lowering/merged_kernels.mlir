@@ -114,3 +114,25 @@ func.func @two(%x: tensor<16x16xf32>) -> (tensor<16x16xf32>, tensor<16x8xf32>) {
 // CHECK:         call @two_opencl0_0_generic_
 // CHECK-NOT:     call @two_opencl0_0_generic
 // CHECK:         return
+
+// Loops of the grid need not be the first ones: columns are summed up by a work-item each, in the kernel of their fill.
+func.func @columns(%x: tensor<50x300xf32>) -> tensor<300xf32> {
+  %zero = arith.constant 0.0 : f32
+  %e = tensor.empty() : tensor<300xf32>
+  %f = linalg.fill ins(%zero : f32) outs(%e : tensor<300xf32>) -> tensor<300xf32>
+  %s = linalg.reduce ins(%x : tensor<50x300xf32>) outs(%f : tensor<300xf32>) dimensions = [0] (%a: f32, %b: f32) {
+    %i = linalg.index 0 : index
+    %n = arith.index_cast %i : index to i32
+    %w = arith.sitofp %n : i32 to f32
+    %p = arith.mulf %a, %w : f32
+    %t = arith.addf %b, %p : f32
+    linalg.yield %t : f32
+  }
+  return %s : tensor<300xf32>
+}
+// CHECK-LABEL: func.func private @columns_opencl0_0(
+// CHECK:         call @columns_opencl0_0_generic_
+// CHECK-NOT:     call @columns_opencl0_0_
+// CHECK:         return
+// CHECK-LABEL: func.func private @columns_opencl0_0_generic_
+// CHECK:         gpu.launch_func {{.*}} blocks in (%c2, %c1, %c1) threads in (%c256, %c1, %c1)
