@@ -129,9 +129,14 @@ def _prepare(module: Any, run_passes: RunPasses) -> None:
     keep_digits(module)
     round_steps(module)
     if any("!quant." in str(type_) for type_, _ in mlir_util.types(mlir_util.walk(module.operation)[1:])):
-        from devscope.lowering.stablehlo.quantised import scale_along_axes, widen_storage
+        from devscope.lowering.stablehlo.quantised import (
+            move_as_integers,
+            scale_along_axes,
+            widen_storage,
+        )
 
         widen_storage(module)
+        move_as_integers(module)
         scale_along_axes(module)
         run_passes(module.operation, "builtin.module(func.func(stablehlo-legalize-quant-to-math))")
     names = {op.name for op in mlir_util.walk(module.operation)}

@@ -1,5 +1,5 @@
 """Quantised types that upstream takes for others, or leaves: storage without sign, scales along other dimensions than the
-last.
+last, and operations that move such numbers or have regions.
 """
 
 import re
@@ -64,6 +64,45 @@ def _storage(type_: Any) -> Any:
     assert name is not None
     sign = "ui" if name[1] == "u" else "i"
     return ir.Type.parse(tensor(shape(type_), f"{sign}{name[2]}"), type_.context)
+
+
+_MOVED = tuple(
+    f"stablehlo.{name}"
+    for name in [
+        *("case", "if", "map", "reduce", "scatter", "select_and_scatter", "sort", "while"),
+        *("dynamic_update_slice", "optimization_barrier", "reverse"),
+    ]
+)
+
+
+def move_as_integers(module: Any) -> None:
+    """Give to what upstream leaves the integers that numbers are stored as; regions compute with the numbers."""
+    for op in mlir_util.named(module.operation, *_MOVED):
+        _give_integers(op)
+        for result in op.results:
+            if _is_uniform(result.type):
+                retype_result(result, _storage(result.type), _BITS)
+        for block in mlir_util.blocks_of(op):
+            first, *_ = body = [inner.operation for inner in block.operations]
+            _give_integers(body[-1])
+            for argument in block.arguments:
+                if _is_uniform(old := argument.type):
+                    argument.set_type(_storage(old))
+                    back = Builder(first).op(_BITS, [argument], [old])
+                    argument.replace_all_uses_except(back.results[0], back)
+
+
+def _give_integers(op: Any) -> None:
+    for number, value in enumerate(op.operands):
+        if _is_uniform(value.type):
+            op.operands[number] = Builder(op).value(_BITS, [value], _storage(value.type))
+
+
+_BITS = "stablehlo.bitcast_convert"
+
+
+def _is_uniform(type_: Any) -> bool:
+    return "!quant.uniform" in str(type_)
 
 
 _COMPUTED = ("stablehlo.add", "stablehlo.convolution", "stablehlo.dot_general")

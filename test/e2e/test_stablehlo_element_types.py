@@ -160,6 +160,30 @@ func.func @rows_of_weights(%x: !given, %w: !weights) -> !made {
   %0 = stablehlo.dot_general %x, %w, contracting_dims = [1] x [1] : (!given, !weights) -> !made
   return %0 : !made
 }
+!half = !quant.uniform<i8:f32, 0.5:3>
+func.func @quantised_regions(%x: tensor<2x3x!half>, %zero: tensor<!half>, %turns: tensor<i32>)
+    -> (tensor<2x!half>, tensor<2x3x!half>, tensor<2x3x!half>) {
+  %0 = stablehlo.reduce(%x init: %zero) applies stablehlo.add across dimensions = [1]
+    : (tensor<2x3x!half>, tensor<!half>) -> tensor<2x!half>
+  %1 = "stablehlo.sort"(%x) <{dimension = 1 : i64}> ({
+  ^bb0(%a: tensor<!half>, %b: tensor<!half>):
+    %less = stablehlo.compare LT, %a, %b : (tensor<!half>, tensor<!half>) -> tensor<i1>
+    stablehlo.return %less : tensor<i1>
+  }) : (tensor<2x3x!half>) -> tensor<2x3x!half>
+  %none = stablehlo.constant dense<0> : tensor<i32>
+  %one = stablehlo.constant dense<1> : tensor<i32>
+  %2:2 = stablehlo.while(%n = %none, %sum = %x) : tensor<i32>, tensor<2x3x!half>
+    cond {
+      %more = stablehlo.compare LT, %n, %turns : (tensor<i32>, tensor<i32>) -> tensor<i1>
+      stablehlo.return %more : tensor<i1>
+    } do {
+      %next = stablehlo.add %n, %one : tensor<i32>
+      %turned = stablehlo.reverse %sum, dims = [0] : tensor<2x3x!half>
+      %total = stablehlo.add %turned, %x : tensor<2x3x!half>
+      stablehlo.return %next, %total : tensor<i32>, tensor<2x3x!half>
+    }
+  return %0, %1, %2#1 : tensor<2x!half>, tensor<2x3x!half>, tensor<2x3x!half>
+}
 """
 
 
@@ -338,6 +362,14 @@ def test_quantised_numbers_without_sign(program: Any) -> None:
     np.testing.assert_array_equal(total, np.array([-25, 21, 38.75], np.float32))
     np.testing.assert_array_equal(same, x)
     np.testing.assert_array_equal(stored, np.array([0, 180, 255], np.uint8))
+
+
+def test_quantised_numbers_in_regions(program: Any) -> None:
+    x = np.array([[5, 1, 3], [7, 3, -120]], np.int8)
+    sums, ordered, turned = program.run("quantised_regions", x, np.array(3, np.int8), np.array(1, np.int32))
+    np.testing.assert_array_equal(sums, np.array([3, -116], np.int8))
+    np.testing.assert_array_equal(ordered, np.sort(x))
+    np.testing.assert_array_equal(turned, np.array([[9, 1, -120], [9, 1, -120]], np.int8))
 
 
 def test_scales_along_a_dimension_that_is_not_the_last(program: Any) -> None:
