@@ -14,6 +14,7 @@ from typing import Any
 
 from devscope.errors import DevscopeError
 from devscope.frontends.onnx.devices import located
+from devscope.frontends.onnx.inference import inferred_with_loops, with_constants_inside
 from devscope.frontends.onnx.prepare import all_nodes, folded, with_computed_results
 from devscope.frontends.onnx.types import Imported, Refused, element_of
 from devscope.runtime.child_process import crashed, ending, python_module
@@ -39,19 +40,7 @@ def _wrong(node: Any) -> str:
     """What torch-mlir makes of a node that is something else, in words after its name; ``""`` where it is right."""
     if node.op_type in ("ArgMax", "ArgMin") and any(a.name == "select_last_index" and a.i for a in node.attribute):
         return "takes the first of equal elements"
-    if node.op_type == "Loop" and not _goes_on(node):
-        return "does not look at the condition"
     return _WRONG.get(node.op_type, "")
-
-
-def _goes_on(loop: Any) -> bool:
-    """Whether the body of a loop only hands its condition on."""
-    (body,) = (attribute.g for attribute in loop.attribute if attribute.name == "body")
-    name = body.output[0].name
-    made = {output: node for node in body.node for output in node.output}
-    while name in made and made[name].op_type == "Identity":
-        name = made[name].input[0]
-    return name == body.input[1].name
 
 
 _MODES = ("plain", "folded", "functions")
@@ -63,6 +52,7 @@ def import_with_torch(model: Any, outside: Mapping[str, memoryview]) -> Imported
 
     source = model
     model, outside = rewritten(with_computed_results(source), outside)
+    model = inferred_with_loops(with_constants_inside(model))
     _check(model)
     resources = {
         tensor.name: f"weight{k}" for k, tensor in enumerate(model.graph.initializer) if tensor.name in outside

@@ -10,7 +10,10 @@ import warnings
 from importlib import import_module
 from typing import Any
 
+from devscope.frontends.onnx.torch_loops import UnsupportedLoopError, goes_on, put_loop
 from devscope.frontends.torch.assertions import drop_wrong_assertions
+from devscope.frontends.torch.lowering_loops import LOOP, put_loops
+from devscope.frontends.torch.lowering_worker import without_last
 from devscope.runtime.child_process import limit_time
 
 _PIPELINES = (
@@ -27,7 +30,14 @@ def _imported(model: Any, resources: dict[str, str], functions: bool) -> Any:
     onnx_importer: Any = import_module("torch_mlir.extras.onnx_importer")
 
     class Importer(onnx_importer.NodeImporter):
-        """Large initializers are resources without data."""
+        """Large initializers are resources without data, loops are calls."""
+
+        def _handle_node_Loop(self, node: Any) -> bool:
+            (body,) = (attribute.g for attribute in node.attribute if attribute.name == "body")
+            if goes_on(body) and len(node.input) - 1 == len(body.output):  # torch-mlir has those without rows
+                return False
+            put_loop(self, onnx_importer.GraphInfo, node)
+            return True
 
         def import_initializer(self, initializer: Any, extern_name: str | None = None) -> Any:
             name = resources.get(initializer.name) if extern_name is None else None
@@ -63,15 +73,19 @@ def _answer(text: bytes, resources: dict[str, str], functions: bool) -> tuple[st
     warnings.simplefilter("ignore")
     try:
         module = _imported(model, resources, functions)
+    except UnsupportedLoopError as error:
+        return "failed", str(error)
     except Exception as error:  # the importer raises KeyError, TypeError and more
         return "failed", f"torch-mlir's importer refuses it: {' '.join(str(error).split())[:200]}"
+    has_loops = any(op.operation.attributes["sym_name"].value.startswith(LOOP) for op in module.body.operations)
     with module.context as context:
         context.emit_error_diagnostics = False
         for pipeline in _PIPELINES:
             try:
-                passmanager.PassManager.parse(pipeline).run(module.operation)
+                without_last(passmanager.PassManager.parse(pipeline), has_loops).run(module.operation)
             except Exception as error:
                 return "failed", _reason(str(error), model)
+        put_loops(module)
     drop_wrong_assertions(module, import_module("torch_mlir.ir").WalkResult.ADVANCE)
     return "ok", module.operation.get_asm(enable_debug_info=True)
 

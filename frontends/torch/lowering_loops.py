@@ -24,7 +24,7 @@ def put_loops(module: Any) -> None:
         for call in calls:
             loop = functions[_callee(call)]
             kind, counts = ir.ArrayAttr(loop.attributes[KIND])
-            names = [ir.FlatSymbolRefAttr(part).value for part in ir.ArrayAttr(loop.attributes[PARTS])]
+            names = [ir.StringAttr(part).value for part in ir.ArrayAttr(loop.attributes[PARTS])]
             parts.update(names)
             with call.location, ir.InsertionPoint(call):
                 build = _Loop(call, [functions[name] for name in names], list(ir.DenseI64ArrayAttr(counts)))

@@ -51,7 +51,7 @@ def lower(module: Any) -> bytes | Refusal:
     with module.context:
         for passes in _PASSES:
             try:
-                _pass_manager(passes, has_calls).run(module.operation)
+                without_last(passmanager.PassManager.parse(passes), has_calls).run(module.operation)
             except ir.MLIRError as error:
                 return _refusal(module, error)
         if left := _left(module):
@@ -71,9 +71,8 @@ def _custom_call(call: Any) -> str:
     return f"stablehlo.custom_call @{call[1]}{call[2]}{_OPTIONS.get(call[1], '')}"
 
 
-def _pass_manager(passes: str, has_calls: bool) -> Any:
+def without_last(manager: Any, has_calls: bool) -> Any:
     """The last pass looks what is left, and has no place for calls."""
-    manager = passmanager.PassManager.parse(passes)
     return passmanager.PassManager.parse(str(manager).replace(f",{_LAST}", "")) if has_calls else manager
 
 

@@ -454,10 +454,11 @@ LOOP = helper.make_graph(
     [
         helper.make_node("ReduceMax", ["a"], ["m"], keepdims=0),
         helper.make_node("Cast", ["m"], ["d"], to=TensorProto.BOOL),
+        helper.make_node("NonZero", ["a"], ["p"]),
     ],
     "body",
     [info("i", type=INT64), info("c", type=TensorProto.BOOL), info("a", "n")],
-    [info("d", type=TensorProto.BOOL), info("a", "n")],
+    [info("d", type=TensorProto.BOOL), info("a", "n"), info("p", 1, "k", type=INT64)],
 )
 
 
@@ -471,8 +472,8 @@ LOOP = helper.make_graph(
         ([helper.make_node("ReduceProd", ["x"], ["y"])], [info("x", "n")], "ReduceProd along an axis"),
         ([helper.make_node("ArgMax", ["x"], ["y"], select_last_index=1)], [info("x", "n")], "ArgMax of"),
         ([helper.make_node("Add", ["x", "x"], ["y"])], [info("x", "n", type=UINT8)], "of quantised numbers"),
-        ([helper.make_node("Loop", ["", "", "x"], ["y"], body=LOOP)],
-         [info("x", "n")], "Loop of .* does not look at the condition"),
+        ([helper.make_node("Loop", ["", "", "x"], ["", "y"], body=LOOP)],
+         [info("x", "n")], "a loop whose rows have a size that none of its operands has"),
     ],
 )  # fmt: skip
 def test_refused(nodes: list[Any], inputs: list[Any], message: str) -> None:

@@ -34,6 +34,26 @@ def recurrent(kind: str, gates: int, directions: int) -> dict[str, Any]:
     return {f"{kind}{name}": uniform(directions, *shape) for name, shape in shapes.items()}
 
 
+def loop(inputs: str, outputs: str, nodes: list[Any], values: str, results: str) -> Any:
+    """``values`` and ``results`` of the body: name, type and sizes, such as ``x:FLOAT:n,3``."""
+
+    def infos(text: str) -> Any:
+        for name, kind, sizes in (one.split(":") for one in text.split()):
+            shape = [int(size) if size.isdigit() else size for size in sizes.split(",") if size]
+            yield helper.make_tensor_value_info(name, getattr(TensorProto, kind), shape)
+
+    body = helper.make_graph(nodes, "body", [*infos(values)], [*infos(results)])
+    return node("Loop", inputs, outputs, body=body)
+
+
+INNER = loop(
+    "five yes a", "b rows",
+    [
+        node("Add", "s first", "s2"), node("ReduceSum", "s2", "q", keepdims=0), node("Less", "q ten", "again"),
+        node("Identity", "q", "r"),
+    ],
+    "j:INT64: going:BOOL: s:FLOAT:t", "again:BOOL: s2:FLOAT:t r:FLOAT:",
+)  # fmt: skip
 GRIDS = [("linear", "zeros", 0), ("nearest", "border", 1), ("cubic", "reflection", 0), ("linear", "reflection", 1)]
 CASES: dict[str, tuple[list[Any], dict[str, list[int | str]], dict[str, Any]]] = {
     "images": (
@@ -59,6 +79,40 @@ CASES: dict[str, tuple[list[Any], dict[str, list[int | str]], dict[str, Any]]] =
         {"x": ["n", "h", 4]},
         {"one": np.array([1]), "two": np.array([2]), "five": np.array([5]), "half": np.float32(0.5),
          "axes": np.array([-2]), "twos": np.array([0, 2, 1, 0, 3, 2])},
+    ),
+    "loops": (
+        [
+            node("Slice", "x zeros ones zeros", "top"), node("Abs", "top", "size"),
+            node("Squeeze", "size zeros", "first"), node("Shape", "x", "rows_", end=1),
+            loop(
+                "rows_ yes none", "total parts",
+                [
+                    node("Identity", "on", "on2"), node("Gather", "x i", "row", axis=0),
+                    node("ReduceMax", "row", "most"), node("Add", "sum most", "sum2"),
+                ],
+                "i:INT64: on:BOOL: sum:FLOAT:1", "on2:BOOL: sum2:FLOAT:1 row:FLOAT:t",
+            ),
+            loop(
+                "- yes x", "grown",
+                [
+                    node("Concat", "y top", "y2", axis=0), node("Shape", "y2", "shape", end=1),
+                    node("Less", "shape six", "short"), node("Squeeze", "short zeros", "goes"),
+                ],
+                "k:INT64: go:BOOL: y:FLOAT:n,t", "goes:BOOL: y2:FLOAT:m,t",
+            ),
+            loop(
+                "- - first", "last maxima",
+                [
+                    INNER, node("Mul", "b half", "c"), node("ReduceMax", "rows", "m", keepdims=0),
+                    node("Less", "i two", "on2"),
+                ],
+                "i:INT64: on:BOOL: a:FLOAT:t", "on2:BOOL: c:FLOAT:t m:FLOAT:",
+            ),
+        ],
+        {"x": ["n", "t"]},
+        {"zeros": np.array([0]), "none": np.zeros(1, np.float32), "ones": np.array([1]), "yes": np.array(True),
+         "six": np.array([6]), "ten": np.float32(10), "five": np.array(5), "half": np.float32(0.5),
+         "two": np.array(2)},
     ),
     "recurrences": (
         [
