@@ -1,8 +1,9 @@
 """Reductions that only the best element of a row decides, such as an argmax: it is found by vectors.
 
-Each lane has its best number so far and the part of the row that this was in; then lanes are compared. The body of
-the reduction is done once, for that element. Rows with NaN, or whose best number is a zero, are not decided so: a
-NaN ends what comparisons find, and zeros of both signs are equal, but not the same.
+Each lane has its best number so far and the part of the row that this was in; then lanes are compared, and the
+first number of that part that is the best one is looked for. The body of the reduction is done once, for that
+element. Rows with NaN, or whose best number is a zero, are not decided so: a NaN ends what comparisons find, and
+zeros of both signs are equal, but not the same.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -21,7 +22,7 @@ _MOST = 2**31 - PART
 """Elements of a row, whose places are numbers of 32 bits."""
 
 _Pair = tuple[Any, Any]
-"""Vectors: numbers, and the places that they are at."""
+"""Vectors: numbers, and the parts that they are in."""
 
 
 class Best(NamedTuple):
@@ -95,48 +96,71 @@ def find_best(
     """
     (begin, end), index = bounds, build.index
     i32 = ir.IntegerType.get_signless(32, index.context)
-    size, count = build.constant(PART), PART // lanes
+    size, number_type = build.constant(PART), best.number.type
 
     def value(name: str, *operands: Any, at: Builder = build) -> Any:
         return at.value(f"arith.{name}", operands, operands[-1].type)
 
     length = value("subi", end, begin)
     short = compare(build, "arith.cmpi", 6, length, build.constant(_MOST))
-    least = as_vector(build, neutral(build, best.name, best.number.type), lanes)
-    first_part = as_vector(build, build.constant(0, i32), lanes)
-    # A sum is NaN if a number was.
-    sums = [as_vector(build, neutral(build, "arith.addf", best.number.type), lanes)] if best.is_float else []
-    state = [least, first_part, *sums]
+    state = [as_vector(build, neutral(build, best.name, number_type), lanes)]
+    state.append(as_vector(build, build.constant(0, i32), lanes))
+    if best.is_float:  # a sum is NaN if a number was
+        state.append(as_vector(build, neutral(build, "arith.addf", number_type), lanes))
 
     def part(inside: Builder, first: Any, states: list[Any]) -> list[Any]:
+        """One vector, of the best of all in the part, is compared: few registers hold what is known of others."""
+
+        def better_of(old: Any, new: Any) -> Any:
+            return value("select", best.is_better(inside, new, old), new, old, at=inside)
+
+        number, place, *sums = states
         done = value("divui", value("subi", first, begin, at=inside), size, at=inside)
         now = as_vector(inside, inside.value("arith.index_cast", [done], i32), lanes)
-        new: list[Any] = []
-        for at, each in enumerate(numbers(inside, first)):
-            vector = as_vector(inside, each, lanes)
-            number, place, *sums = states[at * len(state) : (at + 1) * len(state)]
-            is_better = best.is_better(inside, vector, number)
-            new.append(value("select", is_better, vector, number, at=inside))
-            new.append(value("select", is_better, now, place, at=inside))
-            new += [value("addf", vector, sum_, at=inside) for sum_ in sums]
+        vectors = [as_vector(inside, each, lanes) for each in numbers(inside, first)]
+        here = _by_pairs(vectors, better_of)
+        is_better = best.is_better(inside, here, number)
+        new = [value("select", is_better, *pair, at=inside) for pair in ((here, number), (now, place))]
+        for sum_ in sums:
+            total = _by_pairs(vectors, lambda one, other: value("addf", one, other, at=inside))
+            new.append(value("addf", total, sum_, at=inside))
         return new
 
     stop = build.value("arith.select", [short, end, begin], index)
-    states = for_loop(build, (begin, stop, size), state * count, part)
-    pairs: list[_Pair] = []
-    for at in range(count):
-        number, place = states[at * len(state) :][:2]
+    numbers_found, parts, *sums = for_loop(build, (begin, stop, size), state, part)
+    number, place = _first_best(build, best, (numbers_found, parts))
+    first = value("addi", value("muli", build.value("arith.index_cast", [place], index), size), begin)
+    offset = _first_equal(build, best, number, lanes, numbers(build, first))
+    known = compare(build, "arith.cmpi", 6, offset, build.constant(PART, i32))
+    known = build.value("arith.andi", [_is_known(build, number, short, sums), known], known.type)
+    return value("addi", build.value("arith.index_cast", [offset], index), first), known
+
+
+def _by_pairs(found: Sequence[Any], combine: Callable[[Any, Any], Any]) -> Any:
+    while len(found) > 1:
+        found = [combine(*pair) for pair in zip(found[::2], found[1::2], strict=True)]
+    return found[0]
+
+
+def _first_equal(build: Builder, best: Best, number: Any, lanes: int, numbers: Sequence[Any]) -> Any:
+    """Which number of a part is the first one that is ``number``; `PART` if none is."""
+    i32 = ir.IntegerType.get_signless(32, number.type.context)
+    wanted, none = as_vector(build, number, lanes), build.constant(PART, i32)
+    far = as_vector(build, none, lanes)
+    first = far
+    kind, is_equal = ("arith.cmpf", 1) if best.is_float else ("arith.cmpi", 0)
+    for at, each in enumerate(numbers):
         text = ", ".join(str(at * lanes + lane) for lane in range(lanes))
-        offsets = ir.Attribute.parse(f"dense<[{text}]> : {place.type}", i32.context)
-        offset = build.value("arith.constant", [], place.type, {"value": offsets})
-        width = as_vector(build, build.constant(PART, i32), lanes)
-        pairs.append((number, value("addi", value("muli", place, width), offset)))
-    number, place = _first_best(build, best, pairs)
-    place = value("addi", build.value("arith.index_cast", [place], index), begin)
-    return place, _is_known(build, number, short, states[2 :: len(state)] if sums else [])
+        offsets = ir.Attribute.parse(f"dense<[{text}]> : {far.type}", i32.context)
+        offset = build.value("arith.constant", [], far.type, {"value": offsets})
+        found = compare(build, kind, is_equal, as_vector(build, each, lanes), wanted)
+        first = build.value(
+            "arith.minsi", [first, build.value("arith.select", [found, offset, far], far.type)], far.type
+        )
+    return across(build, "minsi", first, none)
 
 
-def _first_best(build: Builder, best: Best, pairs: Sequence[_Pair]) -> tuple[Any, Any]:
+def _first_best(build: Builder, best: Best, found: _Pair) -> tuple[Any, Any]:
     """The best number of all lanes, and its place, the first one of equal numbers."""
 
     def choose(first: _Pair, second: _Pair) -> _Pair:
@@ -150,10 +174,7 @@ def _first_best(build: Builder, best: Best, pairs: Sequence[_Pair]) -> tuple[Any
         number, place = (build.value("arith.select", each, each[1].type) for each in values)
         return number, place
 
-    found = list(pairs)
-    while len(found) > 1:
-        found = [choose(*pair) for pair in zip(found[::2], found[1::2], strict=True)]
-    number, place = found[0]
+    number, place = found
     while (half := lanes_of(number) // 2) > 0:
         low, high = (
             (_lanes(build, number, begin, half), _lanes(build, place, begin, half)) for begin in (0, half)
@@ -168,9 +189,7 @@ def _is_known(build: Builder, number: Any, short: Any, sums: Sequence[Any]) -> A
     """Whether no number was NaN, and the best one is not zero."""
     if not sums:
         return short
-    total, *others = sums
-    for other in others:
-        total = build.value("arith.addf", [total, other], total.type)
+    (total,) = sums
     zero = neutral(build, "arith.addf", number.type)
     total = across(build, "addf", total, zero)
     real = compare(build, "arith.cmpf", 7, total, total)
