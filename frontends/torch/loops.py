@@ -69,7 +69,7 @@ class LoopImporter(fx_importer.GraphNodeImporter):
         with importer._m_ip, loc:
             function = fx_importer.func_dialect.FuncOp(name, type_, visibility="private")
             function.attributes[KIND] = ir.ArrayAttr.get([ir.StringAttr.get(kind), _numbers(counts)])
-            function.attributes[PARTS] = ir.ArrayAttr.get([ir.StringAttr.get(part) for part in parts])
+            function.attributes[PARTS] = ir.ArrayAttr.get([ir.FlatSymbolRefAttr.get(part) for part in parts])
             function.attributes[SIZES] = _numbers(sizes)
         with loc:
             call = fx_importer.func_dialect.CallOp(types, name, operands)

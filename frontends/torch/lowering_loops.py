@@ -24,7 +24,7 @@ def put_loops(module: Any) -> None:
         for call in calls:
             loop = functions[_callee(call)]
             kind, counts = ir.ArrayAttr(loop.attributes[KIND])
-            names = [ir.StringAttr(part).value for part in ir.ArrayAttr(loop.attributes[PARTS])]
+            names = [_named(part) for part in ir.ArrayAttr(loop.attributes[PARTS])]
             parts.update(names)
             with call.location, ir.InsertionPoint(call):
                 build = _Loop(call, [functions[name] for name in names], list(ir.DenseI64ArrayAttr(counts)))
@@ -36,6 +36,11 @@ def put_loops(module: Any) -> None:
     for name, op in functions.items():
         if KIND in op.attributes or name in parts:
             op.erase()
+
+
+def _named(part: Any) -> str:
+    """Public functions are named by text: torch-mlir does not refine those that something refers to."""
+    return (ir.StringAttr if isinstance(part, ir.StringAttr) else ir.FlatSymbolRefAttr)(part).value
 
 
 def _callee(call: Any) -> str:
