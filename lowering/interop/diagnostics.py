@@ -16,7 +16,7 @@ _KINDS: dict[Any, Any] = {
 
 _ESCAPE = re.compile(rb"\\([0-9A-F]{2})")
 _ESCAPES = re.compile(rb"\\(\\|[0-9A-F]{2})")
-_LEAF = re.compile(r'"((?:[^"\\]|\\.)*)"(?::(\d+):(\d+))?', re.DOTALL)
+_LEAF = re.compile(r'"([^"\\]*(?:\\.[^"\\]*)*)"(?::(\d+):(\d+))?', re.DOTALL)
 _NAME = re.compile(r'loc\("((?:[^"\\]|\\.)*)"[()]', re.DOTALL)
 
 
@@ -28,22 +28,27 @@ def file_line_col(location: Any) -> tuple[str, int, int] | None:
     return None
 
 
-def location_parts(location: Any) -> Iterator[str | tuple[str, int, int]]:
+def location_parts(location: Any) -> list[str | tuple[str, int, int]]:
     """The names and positions of an ``ir.Location``, in the order of `file_line_col`."""
     text = str(location)
-    if "fused<" not in text:  # what metadata is may have texts, too
-        # They stand in the text in this order. JAX's have twenty parts, which to ask for takes as much as to plan.
-        for found in _LEAF.finditer(text):
-            name = found[1]
-            if "\\" in name:
-                name = _ESCAPES.sub(_unescaped, name.encode()).decode(errors="replace")
-            yield name if found[2] is None else (name, int(found[2]), int(found[3]))
-        return
-    for part in _parts(location):
-        if isinstance(part, ir.FileLineColLoc):
-            yield (_file_name(part), part.start_line, part.start_col)
-        elif (match := _NAME.match(str(part))) is not None:  # the bindings end the process over what is not UTF-8
-            yield _ESCAPES.sub(_unescaped, match[1].encode()).decode(errors="replace")
+    if "fused<" in text:  # what metadata is may have texts, too
+        return [part for leaf in _parts(location) for part in _leaf_parts(leaf)]
+    # They stand in the text in this order. JAX's have twenty parts, which to ask for takes as much as to plan.
+    return [
+        (_text(name), int(line), int(column)) if line else _text(name)
+        for name, line, column in _LEAF.findall(text)
+    ]
+
+
+def _leaf_parts(leaf: Any) -> list[str | tuple[str, int, int]]:
+    if isinstance(leaf, ir.FileLineColLoc):
+        return [(_file_name(leaf), leaf.start_line, leaf.start_col)]
+    match = _NAME.match(str(leaf))  # the bindings end the process over what is not UTF-8
+    return [] if match is None else [_text(match[1])]
+
+
+def _text(escaped: str) -> str:
+    return _ESCAPES.sub(_unescaped, escaped.encode()).decode(errors="replace") if "\\" in escaped else escaped
 
 
 def _unescaped(match: re.Match[bytes]) -> bytes:

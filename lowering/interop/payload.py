@@ -10,7 +10,7 @@ from xdsl.ir import Attribute, BuiltinAttribute, Data, TypeAttribute
 from xdsl.parser import AttrParser
 from xdsl.printer import Printer
 
-from devscope.lowering.interop.diagnostics import file_line_col, location_parts
+from devscope.lowering.interop.diagnostics import location_parts
 
 HANDLE_PREFIX = "devscope_payload_"
 _MAX_PRINTED_ELEMENTS = 64
@@ -70,7 +70,7 @@ class PayloadLocation(_Payload):
 
     def file_line_col(self) -> tuple[str, int, int] | None:
         """The first position in a file that this location holds, line and column counted from 1, or None."""
-        return file_line_col(self.data)
+        return next((part for part in self._parts if not isinstance(part, str)), None)
 
     def parts(self) -> tuple[str | tuple[str, int, int], ...]:
         """All names and positions that it holds, what is called before its callers; asked more than once."""
