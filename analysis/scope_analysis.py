@@ -32,7 +32,7 @@ from devscope.analysis.value_kinds import FUNCTION, HOST, holds_data, kind_of
 from devscope.dialects.device import HOST_SCOPE, DeviceCopyOp, OnDeviceOp, RegionOp, ScopeAttr
 from devscope.dialects.names import op_name
 from devscope.dialects.op_facts import CALLS, CONTROL_FLOW, facts_of
-from devscope.dialects.scope_attribute import ARGUMENTS, RESULTS, scope_on, signature_attributes
+from devscope.dialects.scope_attribute import ARGUMENTS, RESULTS, scope_on, signature_attribute
 
 _FUNCTION = "func.func"
 _OUTERMOST = frozenset({_FUNCTION, "builtin.module"})
@@ -251,7 +251,7 @@ class ScopeAnalysis:
         return found
 
     def _of_signature(self, func: FuncOp, side: str, types: Sequence[Attribute], index: int) -> ScopeAttr:
-        scope = signature_attributes(func, side, len(types))[index]
+        scope = signature_attribute(func, side, index)
         return scope if isinstance(scope, ScopeAttr) and kind_of(types[index]) != HOST else self.host
 
     def _of_function(self, func: FuncOp) -> ScopeAttr:

@@ -62,10 +62,14 @@ def signature_attributes(func: FuncOp, side: str, count: int) -> list[Attribute 
 
     ``side`` is `ARGUMENTS` or `RESULTS`. The attributes are not checked to be scopes.
     """
+    return [signature_attribute(func, side, index) for index in range(count)]
+
+
+def signature_attribute(func: FuncOp, side: str, index: int) -> Attribute | None:
+    """As `signature_attributes`, of one argument or result."""
     entries = func.properties.get(side)
-    if not isinstance(entries, ArrayAttr):
-        return [None] * count
-    return [entry.data.get(SCOPE_ATTR) if isinstance(entry, DictionaryAttr) else None for entry in entries]
+    entry = entries.data[index] if isinstance(entries, ArrayAttr) else None
+    return entry.data.get(SCOPE_ATTR) if isinstance(entry, DictionaryAttr) else None
 
 
 def placed_by(op: Operation, side: str = "", index: int = 0) -> str:

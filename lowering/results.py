@@ -22,13 +22,13 @@ def mark_results(module: Any, entries: Iterable[str]) -> None:
     """Mark the allocations that the functions ``entries`` return on all paths, made there once per call."""
     functions = {mlir_util.symbol_name(function): function for function in mlir_util.functions(module)}
     calls = Counter(_callee(op) for op in mlir_util.walk(module.operation) if op.name in _CALLEES)
+    returned = {name: _returned(function) for name, function in functions.items()}
     i64 = ir.IntegerType.get_signless(64, module.context)
     for name in entries:
-        count = 0 if calls[name] else len(mlir_util.function_type(functions[name]).results)
-        for position in range(count):
-            made = _maker(functions[name], position)
-            while made is not None and made[0].name == "func.call" and calls[_callee(made[0])] == 1:
-                made = _maker(functions[_callee(made[0])], made[1])
+        for position, value in enumerate(returned[name] if not calls[name] else ()):
+            made = _maker(value, functions[name])
+            while made is not None and made[0].name == "func.call" and calls[callee := _callee(made[0])] == 1:
+                made = _maker(returned[callee][made[1]], functions[callee]) if returned[callee] else None
             if made is not None and made[0].name == "memref.alloc" and RESULT_ATTR not in made[0].attributes:
                 made[0].attributes[RESULT_ATTR] = ir.IntegerAttr.get(i64, position)
 
@@ -40,12 +40,14 @@ def _callee(op: Any) -> str:
     return ir.FlatSymbolRefAttr(op.attributes[_CALLEES[op.name]]).value
 
 
-def _maker(function: Any, position: int) -> tuple[Any, int] | None:
-    """What makes the memory of a result, with the number of its own result; None where a path does not run it."""
+def _returned(function: Any) -> list[Any]:
+    """The operands of its return; none where there are several paths."""
     blocks = function.regions[0].blocks
-    if len(blocks) != 1:
-        return None
-    value = mlir_util.children(function)[-1].operands[position]
+    return list(mlir_util.children(function)[-1].operands) if len(blocks) == 1 else []
+
+
+def _maker(value: Any, function: Any) -> tuple[Any, int] | None:
+    """What makes the memory of a result of ``function``, with the number of its own; None where it may not run."""
     while not isinstance(value.owner, ir.Block):
         op = value.owner.operation
         if op.parent.operation != function.operation:

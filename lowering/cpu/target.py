@@ -1,6 +1,7 @@
 """The host: bufferised functions -> loops -> LLVM dialect -> LLVM IR -> an object."""
 
 import re
+from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -178,10 +179,30 @@ def _to_llvm(module: Any, schedules: Schedules, kernels: _Kernels, run_passes: R
 
 
 def _to_llvm_ir(module: Any, run_passes: RunPasses) -> str:
+    _inline_many_results(module)
     run_passes(module.operation, pipeline("cpu/to_llvm"))
     access_as_bytes(mlir_util.walk(module.operation))
     return _NUM.sub(r"@llvm.\1imumnum.", to_llvm_ir(module, "cpu"))
 
+
+def _inline_many_results(module: Any) -> None:
+    """Have LLVM put functions with many results into what calls them, if that is one place.
+
+    Their results are one struct, for whose fields LLVM's code generation takes quadratic time.
+    """
+    many = {
+        mlir_util.symbol_name(function): function
+        for function in mlir_util.functions(module)
+        if mlir_util.has_body(function) and len(mlir_util.function_type(function).results) > _MANY_RESULTS
+    }
+    ops = mlir_util.walk(module.operation) if many else ()
+    calls = Counter(ir.FlatSymbolRefAttr(op.attributes["callee"]).value for op in ops if op.name == "func.call")
+    for name, function in many.items():
+        if calls[name] <= 1:
+            function.attributes["llvm.passthrough"] = ir.Attribute.parse('["alwaysinline"]', module.context)
+
+
+_MANY_RESULTS = 8
 
 _NUM = re.compile(r"@llvm\.(max|min)num\.")
 """LLVM 22 fails an assertion of its own ("VPlan cost model and legacy cost model disagreed") where it vectorises

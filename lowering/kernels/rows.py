@@ -17,7 +17,7 @@ from devscope.lowering import mlir_util
 from devscope.lowering.interop import bindings
 from devscope.lowering.interop.bindings import ir
 from devscope.lowering.kernels.library import KernelLibrary
-from devscope.lowering.kernels.nest import Nest, copy_nest, match, product_of
+from devscope.lowering.kernels.nest import Nest, Operand, copy_nest, match, product_of
 from devscope.lowering.kernels.nest_bodies import uses
 from devscope.lowering.kernels.row_passes import ROWS, SCRATCH, is_on_stack
 from devscope.lowering.kernels.table import Schedules
@@ -168,38 +168,65 @@ def _rows(nest: Nest) -> int:
     return count
 
 
+class _Shared:
+    """What members of a group use, so that one that comes is compared with those alone that it concerns."""
+
+    def __init__(self) -> None:
+        self.written: set[Any] = set()
+        self.views: dict[Any, set[Any]] = {}
+        self.users: dict[Any, list[Nest]] = {}
+        self.operands: dict[Any, list[tuple[Operand, Nest]]] = {}
+
+
 @dataclass
 class RowGroup:
-    """``rows``: how many axes say which row. ``uses``: of buffers, how the members index them by rows."""
+    """``rows``: how many axes say which row."""
 
     code: _Code
     nests: list[Nest] = field(default_factory=list[Nest])
     rows: int = 0
+    _shared: _Shared = field(default_factory=_Shared)
 
     def take(self, nest: Nest) -> bool:
         """Add an operation, which stands behind all others, if it can be done row by row with them."""
         rows = _rows(nest)
         if not self.nests:
-            self.nests, self.rows = [nest], rows
+            self.rows = rows
+            self._add(nest)
             return rows > 0
         # As many axes as all buffers agree on that are written.
-        root = self.code.root
-        written = {root(o.value) for member in (*self.nests, nest) for o in member.results}
-        values: dict[Any, Any] = {}
-        common = 0
-        for count in range(min(rows, self.rows), 0, -1):
-            if all(self._agrees(nest, member, written, count) for member in self.nests):
-                common = count
-                break
-        for member in (*self.nests, nest):
-            for value, buffer in self.code.buffers(member).items():
-                if buffer in written and values.setdefault(buffer, value) != value:
-                    return False
-        if not common or not self._is_connected(nest, common) or self._is_worth_more(common):
+        written = self._shared.written | {self.code.root(o.value) for o in nest.results}
+        counts = range(min(rows, self.rows), 0, -1)
+        common = next((count for count in counts if self._agrees(nest, written, count)), 0)
+        if not common or not self._is_one_view(nest, written):
             return False
-        self.nests.append(nest)
+        if not self._is_connected(nest, common) or self._is_worth_more(common):
+            return False
         self.rows = common
+        self._add(nest)
         return True
+
+    def _add(self, nest: Nest) -> None:
+        self.nests.append(nest)
+        shared = self._shared
+        shared.written.update(self.code.root(o.value) for o in nest.results)
+        for value, buffer in self.code.buffers(nest).items():
+            shared.views.setdefault(buffer, set()).add(value)
+            shared.users.setdefault(buffer, []).append(nest)
+        for operand in nest.operands:
+            if operand.is_buffer:
+                shared.operands.setdefault(operand.value, []).append((operand, nest))
+
+    def _is_one_view(self, nest: Nest, written: set[Any]) -> bool:
+        """Whether all use the same value of each buffer that is written."""
+        views: dict[Any, set[Any]] = {}
+        for value, buffer in self.code.buffers(nest).items():
+            views.setdefault(buffer, set()).add(value)
+        return all(
+            len(values | self._shared.views.get(buffer, set())) == 1
+            for buffer, values in views.items()
+            if buffer in written
+        )
 
     def _is_worth_more(self, rows: int) -> bool:
         """Whether this has rows enough for all threads, and longer ones would be few, or nobody knows how many."""
@@ -224,10 +251,13 @@ class RowGroup:
         self.nests[-2:] = self.nests[:-3:-1]
         return True
 
-    def _agrees(self, nest: Nest, member: Nest, written: set[Any], rows: int) -> bool:
-        theirs, ours = self.code.buffers(member), self.code.buffers(nest)
-        shared = written & set(theirs.values()) & set(ours.values())
-        return all(self.is_by_rows(each, root, rows) for root in shared for each in (member, nest))
+    def _agrees(self, nest: Nest, written: set[Any], rows: int) -> bool:
+        return all(
+            self.is_by_rows(each, root, rows)
+            for root in written & set(self.code.buffers(nest).values())
+            if root in self._shared.users
+            for each in (nest, *self._shared.users[root])
+        )
 
     def is_by_rows(self, nest: Nest, root: Any, rows: int) -> bool:
         """Whether ``nest`` uses of the buffer ``root`` only the row that it writes."""
@@ -239,12 +269,11 @@ class RowGroup:
 
     def _is_connected(self, nest: Nest, rows: int) -> bool:
         """Whether the number of rows is the same."""
-        ours = {o.value for o in nest.operands if o.is_buffer and o.dims[:rows] == nest.results[0].dims[:rows]}
+        ours = [o.value for o in nest.operands if o.is_buffer and o.dims[:rows] == nest.results[0].dims[:rows]]
         return any(
-            o.value in ours and o.dims[:rows] == member.results[0].dims[:rows]
-            for member in self.nests
-            for o in member.operands
-            if o.is_buffer
+            operand.dims[:rows] == member.results[0].dims[:rows]
+            for value in ours
+            for operand, member in self._shared.operands.get(value, ())
         )
 
     def temporaries(self) -> list[Any]:

@@ -6,7 +6,7 @@ once: what lives across an iteration is used outside of it or carried, and then 
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -49,6 +49,7 @@ class Timeline:
         self.steps: list[Step] = []
         self.made: dict[Any, Step] = {}
         self.users: dict[Any, list[Step]] = {}
+        self._aliases: dict[Step, list[Any]] = {}
         self.has_branches = False
         clock = 0
         work: list[tuple[Any, Step | None, Step | None]] = [
@@ -76,6 +77,23 @@ class Timeline:
             self.users.setdefault(value, []).append(step)
         self.made.update(dict.fromkeys(step.results, step))
 
+    def aliases(self, step: Step) -> list[Any]:
+        """The values of buffers that may be those that a step uses."""
+        if step not in self._aliases:
+            self._aliases[step] = list(self._aliases_of(step))
+        return self._aliases[step]
+
+    @staticmethod
+    def _aliases_of(step: Step) -> Iterator[Any]:
+        if step.name == "func.call":
+            return
+        yield from (result for result in step.results if mlir_util.is_memref(result.type))
+        around = step.parent if facts(step.name).control in _YIELDS else step
+        if around is not None and len(around.op.regions):
+            yield from (result for result in around.results if mlir_util.is_memref(result.type))
+            for block in mlir_util.blocks_of(around.op):
+                yield from (argument for argument in block.arguments if mlir_util.is_memref(argument.type))
+
     def rename(self, old: Any, new: Any) -> None:
         """Let all that uses ``old`` use ``new``."""
         old.replace_all_uses_with(new)
@@ -89,6 +107,7 @@ class Timeline:
         for value in step.operands:
             self.users[value].remove(step)
         step.op.erase()
+        self._aliases.clear()
         step.name, step.operands, step.results = "", [], []
 
     def replace(self, step: Step, op: Any) -> None:
@@ -123,7 +142,7 @@ def _uses_of(timeline: Timeline, buffer: Any) -> tuple[list[Step], set[Any]] | N
             if facts(step.name).control is Control.RETURN or step.name == _ADDRESS:
                 return None  # somebody may keep it
             found[step] = None
-            for alias in _aliases(step):
+            for alias in timeline.aliases(step):
                 if alias not in seen:
                     seen.add(alias)
                     work.append(alias)
@@ -140,18 +159,6 @@ def owned(timeline: Timeline, value: Any, made: Step) -> Owned | None:
     if len(frees) != 1 or frees[0].operands[0] != value:
         return None
     return Owned(value, made, frees[0], [use for use in uses if use is not frees[0]], aliases)
-
-
-def _aliases(step: Step) -> list[Any]:
-    if step.name == "func.call":
-        return []
-    aliases = [result for result in step.results if mlir_util.is_memref(result.type)]
-    around = step.parent if facts(step.name).control in _YIELDS else step
-    if around is not None and len(around.op.regions):
-        aliases += [result for result in around.results if mlir_util.is_memref(result.type)]
-        for block in mlir_util.blocks_of(around.op):
-            aliases += [argument for argument in block.arguments if mlir_util.is_memref(argument.type)]
-    return aliases
 
 
 @dataclass
