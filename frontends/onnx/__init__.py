@@ -148,13 +148,13 @@ def _routed(proto: Any, outside: Mapping[str, memoryview]) -> Imported:
     from devscope.frontends.onnx.contributed import without_contributed
     from devscope.frontends.onnx.inference import inferred
     from devscope.frontends.onnx.lower import is_static, lower
-    from devscope.frontends.onnx.prepare import converted
+    from devscope.frontends.onnx.prepare import converted, expanded
     from devscope.frontends.onnx.sequences import without_sequences
     from devscope.frontends.onnx.torch_route import import_with_torch
     from devscope.frontends.onnx.types import Refused, UnknownShape
 
     def by_torch() -> Imported:
-        written = without_contributed(proto, outside)
+        written = without_contributed(expanded(proto), outside)
         flat = without_sequences(written)
         return import_with_torch(converted(written if flat is written else inferred(flat)), outside)
 

@@ -6,6 +6,7 @@ from collections.abc import Collection, Iterator, Mapping
 from typing import Any
 
 import onnx
+import onnx.inliner
 from onnx import numpy_helper
 
 from devscope.frontends.onnx.contributed_quantised import with_weights_of_4_bits
@@ -29,10 +30,23 @@ def prepare(proto: Any, shapes: Mapping[str, tuple[int, ...]] | None = None) -> 
         for info in model.graph.output:
             for dim in info.type.tensor_type.shape.dim:
                 dim.ClearField("dim_param")
-    for number, node in enumerate(model.graph.node):
-        node.name = node.name or f"{node.op_type}_{number}"
+    _name_nodes(model)
     with_weights_of_4_bits(model)
     return inferred(model)
+
+
+def _name_nodes(model: Any) -> None:
+    for number, node in enumerate(model.graph.node):
+        node.name = node.name or f"{node.op_type}_{number}"
+
+
+def expanded(model: Any) -> Any:
+    """A model whose own functions stand where they are called."""
+    if not model.functions:
+        return model
+    result = onnx.inliner.inline_local_functions(model)
+    _name_nodes(result)
+    return inferred(result)
 
 
 def converted(model: Any) -> Any:

@@ -450,6 +450,18 @@ def test_bytes_and_constants_of_models_of_any_size() -> None:
     np.testing.assert_array_equal(constant, WEIGHTS)
 
 
+def test_functions_of_models_of_any_size() -> None:
+    opsets = [helper.make_opsetid("", 17), helper.make_opsetid("own", 1)]
+    nodes = [node("Sigmoid", "a", "s"), node("Mul", "a s", "b")]
+    function = helper.make_function("own", "Swish", ["a"], ["b"], nodes, opsets[:1])
+    calls = [node("Swish", "x", "h", domain="own"), node("Swish", "h", "y", domain="own")]
+    graph = helper.make_graph(calls, "twice", [info("x", "n")], [info("y", "n")])
+    model = helper.make_model(graph, functions=[function], opset_imports=opsets, ir_version=9)
+    x = RNG.standard_normal(3).astype(np.float32)
+    h = x / (1 + np.exp(-x))
+    np.testing.assert_allclose(devscope.compile(model, cache=False)(x), h / (1 + np.exp(-h)), rtol=1e-5)
+
+
 LOOP = helper.make_graph(
     [
         helper.make_node("ReduceMax", ["a"], ["m"], keepdims=0),
