@@ -15,6 +15,7 @@ from onnx import TensorProto, helper
 
 from devscope.frontends.onnx import images as _images
 from devscope.frontends.onnx import quantised as _quantised
+from devscope.frontends.onnx import scans as _scans
 from devscope.frontends.onnx import selections as _selections
 from devscope.frontends.onnx import series as _series
 from devscope.frontends.onnx import suppression as _suppression
@@ -26,7 +27,7 @@ from devscope.frontends.onnx.rewriter import REWRITES, Graph, Writer, rewrites
 from devscope.frontends.onnx.types import Refused
 
 #: Each registers the operators that it writes out.
-MODULES = (_images, _quantised, _selections, _series, _suppression)
+MODULES = (_images, _quantised, _scans, _selections, _series, _suppression)
 
 
 @rewrites("InstanceNormalization")

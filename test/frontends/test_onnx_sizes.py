@@ -54,6 +54,13 @@ INNER = loop(
     ],
     "j:INT64: going:BOOL: s:FLOAT:t", "again:BOOL: s2:FLOAT:t r:FLOAT:",
 )  # fmt: skip
+PRODUCTS = helper.make_graph(
+    [node("Add", "s a", "s2"), node("Mul", "s2 b", "o"), node("ReduceSum", "o", "q", keepdims=0)],
+    "body",
+    [helper.make_tensor_value_info(name, TensorProto.FLOAT, ["n"]) for name in "sab"],
+    [helper.make_tensor_value_info(name, TensorProto.FLOAT, ["n"]) for name in ("s2", "o")]
+    + [helper.make_tensor_value_info("q", TensorProto.FLOAT, [])],
+)
 GRIDS = [("linear", "zeros", 0), ("nearest", "border", 1), ("cubic", "reflection", 0), ("linear", "reflection", 1)]
 CASES: dict[str, tuple[list[Any], dict[str, list[int | str]], dict[str, Any]]] = {
     "images": (
@@ -108,6 +115,10 @@ CASES: dict[str, tuple[list[Any], dict[str, list[int | str]], dict[str, Any]]] =
                 ],
                 "i:INT64: on:BOOL: a:FLOAT:t", "on2:BOOL: c:FLOAT:t m:FLOAT:",
             ),
+            node("Transpose", "x", "columns"), node("ReduceSum", "x ones", "none_", keepdims=0),
+            node("Scan", "none_ x columns", "sum products sums", num_scan_inputs=2, scan_input_axes=[1, 0],
+                 scan_input_directions=[0, 1], scan_output_axes=[1, 0], scan_output_directions=[1, 0],
+                 body=PRODUCTS),
         ],
         {"x": ["n", "t"]},
         {"zeros": np.array([0]), "none": np.zeros(1, np.float32), "ones": np.array([1]), "yes": np.array(True),
