@@ -31,9 +31,15 @@ class _Access:
     writes: bool
 
     def disturbs(self, other: _Access, rank: int) -> bool:
-        """Whether work-items of a grid of ``rank`` may meet in an element that one of the two accesses writes."""
+        """Whether work-items of a grid of ``rank`` may meet in an element that one of the two accesses writes.
+
+        Of none of its parameters a kernel knows that it is another one's memory (`to_llvm`): two views of what is
+        written never go together, also where one work-item does all in order.
+        """
         if not (self.writes or other.writes) or _are_apart(self.value, other.value):
             return False
+        if rank == 0:
+            return self.value != other.value
         own = self.value == other.value and self.place == other.place
         return not own or self.place is None or set(self.place) != set(range(rank))
 
@@ -80,8 +86,7 @@ class _Work:
         return (
             rank == len(other.grid)
             and all(map(_are_equal, self.grid, other.grid))
-            # What one work-item does alone is in order.
-            and not (rank and any(a.disturbs(b, rank) for a in self.accesses for b in other.accesses))
+            and not any(a.disturbs(b, rank) for a in self.accesses for b in other.accesses)
             and self._growth(other, positions) <= SMALL
         )
 

@@ -42,7 +42,7 @@ from devscope.lowering.interop.bindings import ir
 from devscope.lowering.kernels.packed_constants import PackedConstants
 from devscope.lowering.kernels.schedule_report import ScheduleReport
 from devscope.lowering.kernels.table import Schedules
-from devscope.lowering.memory.effects import mark_pairs, mark_writes
+from devscope.lowering.memory.effects import buffer_of, mark_pairs, mark_writes
 from devscope.lowering.memory.link_functions import merge_modules
 from devscope.lowering.mlir_util import Builder, RunPasses
 from devscope.lowering.pipelines import pipeline
@@ -214,6 +214,8 @@ def _kernel_roots(func: Any) -> list[list[Any]]:
         stores: list[Any] = []
         for op in blocks.pop():
             if op.name == "memref.store" and mlir_util.is_on_device(op.operands[1]):
+                if any(_are_views(op.operands[1], store.operands[1]) for store in stores):
+                    stores = []
                 if not stores:
                     groups.append(stores)
                 stores.append(op)
@@ -225,6 +227,11 @@ def _kernel_roots(func: Any) -> list[list[Any]]:
             elif op.name in _CONTROL_FLOW:
                 blocks.extend(mlir_util.by_block(mlir_util.children(op))[::-1])
     return groups
+
+
+def _are_views(one: Any, other: Any) -> bool:
+    """Whether two values are of one buffer, which kernels do not know of their parameters."""
+    return one != other and buffer_of(one) == buffer_of(other)
 
 
 def _is_device_work(op: Any) -> bool:

@@ -333,3 +333,13 @@ def test_damaged_structures(executable: Any) -> None:
                 devscope.Executable(program)
         finally:
             program.report["structures"] = good
+
+
+def test_a_kernel_that_has_views_of_what_it_writes() -> None:
+    """Steps of factors of one number are merged where none of them is told that others do not see its memory."""
+
+    def root(x: Any) -> Any:
+        return jnp.linalg.cholesky(jnp.linalg.inv(jnp.abs(x[:1]).reshape(1, 1)))
+
+    x = np.float32([0.25, 3])
+    np.testing.assert_allclose(devscope.run(root, x, default="opencl:0", cache=False), [[2]], rtol=1e-6)
