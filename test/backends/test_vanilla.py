@@ -38,6 +38,7 @@ func.func @main(%a: tensor<4x4xf32>, %b: tensor<4x4xf32>) -> tensor<4x4xf32> {
 """
 
 
+@pytest.mark.long
 def test_conformance(tmp_path: Path) -> None:
     offer(EXAMPLE, tmp_path)
     outcomes = list(check_backend("vanilla"))

@@ -46,6 +46,7 @@ def test_built_in_kinds() -> None:
         "workgroup": int,
         "fp64": bool,
         "fp16": bool,
+        "subgroup": int,
         "calls": bool,
     }
 
