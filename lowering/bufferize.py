@@ -45,10 +45,6 @@ _SCHEDULES = (
     Rule(Schedule("linalg", "decompose"), _DECOMPOSED),
     Rule(Schedule("linalg", "pack"), ["linalg.pack"]),
     Rule(Schedule("linalg", "unpack"), ["linalg.unpack"]),
-    Rule(
-        Schedule("linalg", "winograd"),
-        [f"linalg.winograd_{name}_transform" for name in ("filter", "input", "output")],
-    ),
     Rule(Schedule("linalg", "generalize"), [f"linalg.{name}" for name in _ELEMENTWISE.split()]),
 )
 
@@ -91,7 +87,6 @@ def to_buffers(
     _lift_control_flow(module, run_passes)
     extract_constants(module, constants, target.inline_elements)
     _prepare_tensors(module, run_passes, target, options, constants, checks, for_kernels)
-    extract_constants(module, constants, target.inline_elements)  # those that operations were decomposed with
     _separate_results(module)
     _read_where_copied(module)
     run_passes(module.operation, pipeline("allocate"))
@@ -117,6 +112,8 @@ def _legalize(module: Any, run_passes: RunPasses) -> None:
         guard_equal_operands(module)
         run_passes(module.operation, pipeline("tosa"))
         tosa.finish(module)
+    if any(name.startswith("linalg.winograd_") for name in names):
+        apply_schedule(module, "linalg", "winograd")  # before constants are extracted: its matrices are some
     if "vector" in used:
         _keep_masks_apart(module)
         expand(mlir_util.named(module.operation, "vector.scan"), {"vector.scan": scan})

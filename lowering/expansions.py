@@ -167,6 +167,10 @@ def _float_constant(value: Any) -> float | None:
     return ir.FloatAttr(attribute).value
 
 
+def _combining_kind(op: Any) -> str:
+    return str(op.attributes["kind"]).rpartition("<")[2].rstrip(">")
+
+
 def reduction(op: Any) -> str:
     """``vector.reduction`` to the maximum or minimum, a sum of integers or one in any order, by halves; of bits,
     or of another number than a power of two, by elements.
@@ -176,7 +180,7 @@ def reduction(op: Any) -> str:
     """
     vector = op.operands[0].type
     element, shape = element_type(vector), ir.VectorType(vector).shape
-    kind = str(op.attributes["kind"]).rpartition("<")[2].rstrip(">")
+    kind = _combining_kind(op)
     is_bits, is_float = str(element) == "i1", isinstance(element, ir.FloatType)
     operation = _OF_BITS.get(kind) if is_bits else kind if kind in _EXTREMA else None
     if kind == "add" and not is_bits and (not is_float or "reassoc" in str(op.attributes.get("fastmath"))):
@@ -222,7 +226,7 @@ def scan(op: Any) -> str:
     vector, reduced = (operand.type for operand in op.operands)
     shape, element = ir.VectorType(vector).shape, element_type(vector)
     axis, is_inclusive = op.attributes["reduction_dim"].value, op.attributes["inclusive"].value
-    kind = str(op.attributes["kind"]).rpartition("<")[2].rstrip(">")
+    kind = _combining_kind(op)
     suffix = ("f" if isinstance(element, ir.FloatType) else "i") * (kind in ("add", "mul"))
     sizes = [1 if n == axis else size for n, size in enumerate(shape)]
     sliced, strides = f"vector<{'x'.join(map(str, sizes))}x{element}>", [1] * len(shape)

@@ -13,7 +13,8 @@ module attributes {transform.with_named_sequence} {
     transform.yield
   }
   transform.named_sequence @winograd(%root: !op {transform.readonly}) {
-    %ops = transform.structured.match attributes {devscope.schedule = "$mark"} in %root : (!op) -> !op
+    %ops = transform.structured.match ops{["linalg.winograd_filter_transform", "linalg.winograd_input_transform",
+        "linalg.winograd_output_transform"]} in %root : (!op) -> !op
     transform.structured.decompose_winograd_op %ops : (!op) -> !op
     transform.yield
   }

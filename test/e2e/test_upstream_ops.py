@@ -106,7 +106,12 @@ def test_winograd(device: str) -> None:
     """What ``transform.structured.winograd_conv2d`` makes of a convolution; its matrices are constants."""
     made = built(
         """
-func.func @main(%x: tensor<2x10x10x5xf32>, %f: tensor<3x3x3x5xf32>) -> tensor<2x8x8x3xf32> {
+func.func @main(%x: tensor<2x10x10x5xf32>, %f: tensor<3x3x3x5xf32>) -> (tensor<2x8x8x3xf32>, tensor<6x3xf32>) {
+  // One of the matrices: a constant that is there twice.
+  %k = arith.constant dense<[[1.0, 0.0, 0.0], [-0.333333343, 0.333333343, -0.333333343],
+      [-0.333333343, -0.333333343, -0.333333343], [0.0833333358, -0.166666672, 0.333333343],
+      [0.0833333358, 0.166666672, 0.333333343], [0.0, 0.0, 1.0]]> : tensor<6x3xf32>
+  %own = arith.addf %k, %k : tensor<6x3xf32>
   %z = arith.constant 0.0 : f32
   %e0 = tensor.empty() : tensor<6x6x5x3xf32>
   %filter = linalg.winograd_filter_transform fmr(F_4_3) ins(%f : tensor<3x3x3x5xf32>)
@@ -126,7 +131,7 @@ func.func @main(%x: tensor<2x10x10x5xf32>, %f: tensor<3x3x3x5xf32>) -> tensor<2x
   %none = linalg.fill ins(%z : f32) outs(%e3 : tensor<2x8x8x3xf32>) -> tensor<2x8x8x3xf32>
   %r = linalg.winograd_output_transform fmr(F_4_3) ins(%o : tensor<6x6x2x2x2x3xf32>)
       outs(%none : tensor<2x8x8x3xf32>) -> tensor<2x8x8x3xf32>
-  return %r : tensor<2x8x8x3xf32>
+  return %r, %own : tensor<2x8x8x3xf32>, tensor<6x3xf32>
 }
 """,
         device,
@@ -135,4 +140,6 @@ func.func @main(%x: tensor<2x10x10x5xf32>, %f: tensor<3x3x3x5xf32>) -> tensor<2x
     x, f = rng.standard_normal((2, 10, 10, 5), np.float32), rng.standard_normal((3, 3, 3, 5), np.float32)
     windows = np.lib.stride_tricks.sliding_window_view(x.astype(np.float64), (3, 3), (1, 2))
     want = np.einsum("nhwcij,oijc->nhwo", windows, f)
-    np.testing.assert_allclose(made(x, f), want, rtol=1e-4, atol=1e-4)
+    found, own = made(x, f)
+    np.testing.assert_allclose(found, want, rtol=1e-4, atol=1e-4)
+    np.testing.assert_array_equal(own[:2], np.float32([[2, 0, 0], [-2 / 3, 2 / 3, -2 / 3]]))
