@@ -406,7 +406,7 @@ def _encoder_of_padded(
     is_padding = src_key_padding_mask
     if is_padding.dtype != torch.bool:
         is_padding = is_padding != 0
-    at_end = (is_padding[:, 1:] | ~is_padding[:, :-1]).all()
+    at_end = (is_padding == (is_padding.cumsum(1) > 0)).all()  # slices would say that there are 3 words or more
     for layer in self.layers:
         src = layer(src, src_key_padding_mask=src_key_padding_mask)
     found = torch.where((is_padding & at_end)[..., None], 0.0, src)
