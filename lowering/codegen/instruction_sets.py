@@ -56,9 +56,7 @@ def host_machine(cpu: str, features: str, level: int, exact: bool = True) -> tup
     """LLVM's target machine, and the names of the processor and the features that it is for."""
     import llvmlite.binding as llvm
 
-    llvm.initialize_native_target()
-    llvm.initialize_native_asmprinter()
-    llvm.initialize_native_asmparser()
+    _initialize()
     if not cpu:
         # Without the last one, LLVM splits 512-bit vectors on CPUs whose tuning prefers 256 bits.
         features = features or llvm.get_host_cpu_features().flatten() + ",-prefer-256-bit"
@@ -69,6 +67,21 @@ def host_machine(cpu: str, features: str, level: int, exact: bool = True) -> tup
         cpu=cpu, features=features, opt=level, reloc="pic", codemodel="default"
     )
     return machine, cpu, features
+
+
+_LONG = 256
+"""Accesses of memory without a call between them, from which on LLVM's schedulers ask less about each two."""
+
+
+@cache
+def _initialize() -> None:
+    import llvmlite.binding as llvm
+
+    llvm.initialize_native_target()
+    llvm.initialize_native_asmprinter()
+    llvm.initialize_native_asmparser()
+    # By default 1,000: the arguments of a launch with 100 results take seconds.
+    llvm.set_option("devscope", f"-dag-maps-huge-region={_LONG}")
 
 
 @cache

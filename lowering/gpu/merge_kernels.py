@@ -8,8 +8,10 @@ them, contractions with what follows elementwise, several results of one input, 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
+from itertools import chain
 from typing import Any
 
 from devscope.dialects.op_facts import CALLS, facts
@@ -30,18 +32,58 @@ class _Access:
     place: tuple[int, ...] | None
     writes: bool
 
+    @cached_property
+    def buffer(self) -> Any:
+        return buffer_of(self.value)
+
+    @cached_property
+    def is_apart(self) -> bool:
+        """Whether no other buffer has memory in common with this one."""
+        return is_new(self.buffer) or _is_constant(self.buffer)
+
     def disturbs(self, other: _Access, rank: int) -> bool:
-        """Whether work-items of a grid of ``rank`` may meet in an element that one of the two accesses writes.
+        """Whether work-items of a grid of ``rank`` may meet in an element that one of two accesses writes, to one
+        buffer.
 
         Of none of its parameters a kernel knows that it is another one's memory (`to_llvm`): two views of what is
         written never go together, also where one work-item does all in order.
         """
-        if not (self.writes or other.writes) or _are_apart(self.value, other.value):
+        if not (self.writes or other.writes):
             return False
         if rank == 0:
             return self.value != other.value
         own = self.value == other.value and self.place == other.place
         return not own or self.place is None or set(self.place) != set(range(rank))
+
+
+class _Accesses:
+    """Those of some operations, by buffer."""
+
+    def __init__(self, accesses: Iterable[_Access]) -> None:
+        self.of: dict[Any, list[_Access]] = {}
+        self._shared: set[Any] = set()
+        """Buffers that may have memory in common with others."""
+        self._written: set[Any] = set()
+        """Those of `_shared` that are written."""
+        for access in accesses:
+            self.add(access)
+
+    def __iter__(self) -> Iterator[_Access]:
+        return chain.from_iterable(self.of.values())
+
+    def add(self, access: _Access) -> None:
+        self.of.setdefault(access.buffer, []).append(access)
+        if not access.is_apart:
+            self._shared.add(access.buffer)
+            if access.writes:
+                self._written.add(access.buffer)
+
+    def disturbed(self, access: _Access, rank: int) -> bool:
+        """Whether any of these and ``access`` may meet, see `_Access.disturbs`."""
+        if any(one.disturbs(access, rank) for one in self.of.get(access.buffer, ())):
+            return True
+        against = self._shared if access.writes else self._written
+        return not access.is_apart and len(against) > (access.buffer in against)
 
 
 class _Positions:
@@ -75,24 +117,21 @@ class _Work:
 
     ops: list[Any]
     grid: list[set[Any]]
-    accesses: list[_Access]
+    accesses: _Accesses
     pairs: list[Pair]
-
-    def buffers(self) -> set[Any]:
-        return {buffer_of(access.value) for access in self.accesses}
 
     def can_take(self, other: _Work, positions: _Positions) -> bool:
         rank = len(self.grid)
         return (
             rank == len(other.grid)
             and all(map(_are_equal, self.grid, other.grid))
-            and not any(a.disturbs(b, rank) for a in self.accesses for b in other.accesses)
+            and not any(other.accesses.disturbed(access, rank) for access in self.accesses)
             and self._growth(other, positions) <= SMALL
         )
 
     def _growth(self, other: _Work, positions: _Positions) -> float:
         """Bytes that ``other`` is the first to use, and that could have been in memory that only ``self`` uses."""
-        used, after = self.buffers(), other.buffers()
+        used, after = self.accesses.of.keys(), other.accesses.of.keys()
         if all(buffer in after or _is_constant(buffer) for buffer in used):
             return 0
         ops = {*self.ops, *other.ops}
@@ -102,31 +141,31 @@ class _Work:
             if source in used
             and all(user in ops or positions.is_before(user, self.ops[0]) for user in _users(source))
         }
-        new = {buffer_of(a.value) for a in other.accesses if a.writes} - used - over
+        new = {access.buffer for access in other.accesses if access.writes} - used - over
         sizes = [mlir_util.static_bytes(buffer.type) for buffer in new]
         return sum(float("inf") if size is None else size for size in sizes)
 
     def _pairs_of(self, other: _Work) -> list[Pair]:
         """The pairs of ``other`` that are such for both: work-items of ``self`` do not see what is overwritten."""
-        used, rank = self.buffers(), len(self.grid)
+        rank = len(self.grid)
         return [
             (source, target)
             for source, target in other.pairs
-            if buffer_of(target) not in used
+            if buffer_of(target) not in self.accesses.of
             and not any(
-                replace(over, writes=True).disturbs(access, rank)
-                for over in other.accesses
+                self.accesses.disturbed(replace(over, writes=True), rank)
+                for over in other.accesses.of.get(buffer_of(source), ())
                 if over.value == source
-                for access in self.accesses
             )
         ]
 
     def take(self, other: _Work) -> None:
-        later = other.buffers()
+        later = other.accesses.of
         self.pairs = [p for p in self.pairs if buffer_of(p[0]) not in later] + self._pairs_of(other)
         self.ops += other.ops
         self.grid = [a & b for a, b in zip(self.grid, other.grid, strict=True)]
-        self.accesses += other.accesses
+        for access in other.accesses:
+            self.accesses.add(access)
 
 
 @dataclass(frozen=True)
@@ -255,7 +294,8 @@ def join_loops(function: Any) -> None:
 def _work_of(group: list[Any]) -> _Work | None:
     """None for what stays as it is."""
     if all(op.name == "memref.store" for op in group):
-        return _Work(list(group), [], [_Access(op.operands[1], None, writes=True) for op in group], [])
+        stored = _Accesses(_Access(op.operands[1], None, writes=True) for op in group)
+        return _Work(list(group), [], stored, [])
     (op,) = group
     if not op.name.startswith("linalg.") or len(op.results) or _has_effects(op):
         return None
@@ -281,7 +321,7 @@ def _work_of(group: list[Any]) -> _Work | None:
                 grid[index.position].add(_size(value, axis))
     inside = [value for child in mlir_util.children(op) for value in mlir_util.captured_values(child)]
     accesses += [_Access(value, None, writes=False) for value in inside if mlir_util.is_memref(value.type)]
-    return _Work([op], grid, accesses, elementwise_pairs(op))
+    return _Work([op], grid, _Accesses(accesses), elementwise_pairs(op))
 
 
 def _output_count(op: Any) -> int:
@@ -348,12 +388,6 @@ def _are_equal(one: set[Any], two: set[Any]) -> bool:
     """Whether two loops are known to be equally long. Both lengths are numbers, or neither: loops of 1 vanish."""
     numbers = [{size for size in sizes if isinstance(size, int)} for sizes in (one, two)]
     return numbers[0] == numbers[1] and not one.isdisjoint(two)
-
-
-def _are_apart(one: Any, two: Any) -> bool:
-    """Whether two buffers have no memory in common."""
-    one, two = buffer_of(one), buffer_of(two)
-    return one != two and any(is_new(buffer) or _is_constant(buffer) for buffer in (one, two))
 
 
 def _is_constant(buffer: Any) -> bool:
