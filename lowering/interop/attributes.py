@@ -1,9 +1,11 @@
 """Attributes and types across the bridge, both ways; each distinct one is converted and checked once."""
 
 import io
+import struct
 from collections.abc import Callable
+from contextlib import suppress
 from functools import cache
-from math import prod
+from math import isfinite, prod
 from typing import Any
 
 from xdsl.context import Context
@@ -17,6 +19,7 @@ from xdsl.dialects.builtin import (
     FunctionType,
     IndexType,
     IntegerAttr,
+    NoneAttr,
     Signedness,
     StringAttr,
     SymbolRefAttr,
@@ -40,6 +43,9 @@ _MAX_HELD_ARRAY = 1024
 """The same limit for ``array<i64: ...>``, which ops use for offsets and sizes."""
 
 _MAX_INTEGER_WIDTH = 64
+
+_FORMATS = frozenset("bBhHiIqQefd")
+"""Of a buffer, those in which xDSL keeps elements, too: it has other bytes for what is true."""
 
 
 class _Twins:
@@ -85,6 +91,7 @@ class AttributeBridge:
     def __init__(self, mlir_context: Any, xdsl_context: Context) -> None:
         self.context = mlir_context
         self._xdsl_context = xdsl_context
+        self._unknown = ir.Location.unknown(mlir_context)
         self._payloads = PayloadTable()
         # The bindings hash by identity in the context.
         self.types: Callable[[Any], Any] = cache(self._import_type)
@@ -123,22 +130,18 @@ class AttributeBridge:
     # To xDSL
 
     def _import_type(self, type: Any) -> Attribute:
-        for read in (self._read_type, self._tensor_with_encoding):
-            result = self._held(self.mlir_types, read, type)
-            if result is not None:
-                return result
-        return self.mlir_types.remember(PayloadType(type), type)
+        result = self._held(self.mlir_types, self._read_type, type)
+        return result if result is not None else self.mlir_types.remember(PayloadType(type), type)
 
     def _read_type(self, type: Any) -> Attribute:
         if isinstance(type, ir.FunctionType):
             inputs, results = ([self.types(t) for t in types] for types in (type.inputs, type.results))
             return FunctionType.from_lists(inputs, results)
+        if isinstance(type, ir.RankedTensorType):
+            # Also one whose encoding xDSL cannot parse is a tensor to every pass.
+            encoding = () if type.encoding is None else (self.attributes(type.encoding),)
+            return TensorType(self.types(type.element_type), type.shape, *encoding)
         return Parser(self._xdsl_context, str(type)).parse_type()
-
-    def _tensor_with_encoding(self, type: Any) -> Attribute:
-        """A tensor whose encoding xDSL cannot parse is still a tensor to every pass."""
-        shape = [type.get_dim_size(i) if type.is_static_dim(i) else -1 for i in range(type.rank)]
-        return TensorType(self.types(type.element_type), shape, self.attributes(type.encoding))
 
     def _import_attribute(self, attribute: Any) -> Attribute:
         twins = self.mlir_attributes
@@ -168,11 +171,14 @@ class AttributeBridge:
         return Parser(self._xdsl_context, str(attribute)).parse_attribute()
 
     def _dense(self, attribute: Any) -> Attribute:
-        """Small constants through text; a large splat as its one element, which xDSL knows as a splat too."""
+        """Small constants by their bytes, or as text; a splat as its one element, which xDSL knows as one too."""
+        shaped = self.types(attribute.type)
+        data = _bytes_of(attribute) if 0 < len(attribute) <= MAX_HELD_ELEMENTS else None
+        if data is not None:
+            return DenseIntOrFPElementsAttr(shaped, BytesAttr(data))
         if len(attribute) <= MAX_HELD_ELEMENTS:
             return self._from_text(attribute)
         # Whatever is not a tensor or vector of numbers fails here, and then stays in MLIR.
-        shaped = self.types(attribute.type)
         element = self.attributes(attribute.get_splat_value())
         return DenseIntOrFPElementsAttr(shaped, BytesAttr(shaped.element_type.pack((element.value.data,))))
 
@@ -184,6 +190,11 @@ class AttributeBridge:
         if isinstance(type, FunctionType):
             inputs, results = ([self.mlir_types[t] for t in types] for types in (type.inputs, type.outputs))
             return ir.FunctionType.get(inputs, results, self.context)
+        if isinstance(type, TensorType):
+            element, shape = self.mlir_types[type.element_type], type.get_shape()
+            encoding = () if isinstance(type.encoding, NoneAttr) else (self.mlir_attributes[type.encoding],)
+            with suppress(ir.MLIRError):  # as text, MLIR says what is wrong with it
+                return ir.RankedTensorType.get(shape, element, *encoding, loc=self._unknown)
         return self._parse(ir.Type, type)
 
     def _build_attribute(self, attribute: Attribute) -> Any:
@@ -244,6 +255,20 @@ class AttributeBridge:
         except ir.MLIRError as error:
             details = [diagnostic.message for diagnostic in error.error_diagnostics]
             raise LoweringError(f"MLIR does not accept {text}", notes=details) from None
+
+
+def _bytes_of(attribute: Any) -> bytes | None:
+    """The elements of a dense constant, or the one of a splat, where xDSL has the same bytes for them."""
+    try:
+        view = memoryview(attribute)
+    except (TypeError, BufferError):  # the bindings do not say those of most types
+        return None
+    if view.format not in _FORMATS:
+        return None
+    data = view.tobytes()[: view.itemsize if attribute.is_splat else None]
+    # Others than numbers are hexadecimal as text, which xDSL does not take for a float.
+    numbers = struct.unpack(f"<{len(data) // view.itemsize}{view.format}", data)
+    return data if all(map(isfinite, numbers)) else None
 
 
 def _stays_in_mlir(attribute: Any) -> bool:
