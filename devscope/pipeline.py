@@ -300,7 +300,7 @@ def _compile_source(
     analyses = planned.analyses
     closed = _call_by_name(analyses)
     claimed = _take_out_claimed(planned.module, planned.backends)
-    if planned.plan.copies:
+    if _leave_rest_to_host(analyses, claimed, planned.plan) or planned.plan.copies:
         _move_copies(analyses, planned.plan, report)
     analyses.run(DeviceSplitPass(targets=tuple(f"{device}={kind}" for device, kind in options.targets.items())))
     analyses.run(DeviceVerifySplitPass())
@@ -484,6 +484,15 @@ def _take_out_claimed(module: ModuleOp, backends: Sequence[Selected]) -> Sequenc
     from devscope.lowering.claimed.functions import take_out
 
     return take_out(module)
+
+
+def _leave_rest_to_host(analyses: AnalysisManager, claimed: Sequence[ClaimedFunction], plan: Plan) -> bool:
+    own = {one.device_type for one in claimed if one.device_type == one.backend.name}
+    if not own:
+        return False
+    from devscope.passes.device_host_rest import leave_to_host
+
+    return leave_to_host(analyses, own, plan.placed_operations())
 
 
 def _move_copies(analyses: AnalysisManager, plan: Plan, report: dict[str, object]) -> None:

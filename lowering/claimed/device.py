@@ -42,6 +42,7 @@ from devscope.lowering.interop.session import Session
 from devscope.lowering.memory.link_functions import merge_modules
 from devscope.lowering.pipelines import pipeline
 from devscope.lowering.target import DeviceBinary
+from devscope.passes.device_host_rest import NEEDS_NO_CODE
 
 
 def check_part(part: DevicePart, claimed: Sequence[ClaimedFunction]) -> list[ClaimedFunction]:
@@ -66,9 +67,7 @@ def check_part(part: DevicePart, claimed: Sequence[ClaimedFunction]) -> list[Cla
     return found
 
 
-_HOST_WORK = frozenset(
-    {"arith.constant", "func.call", "func.return", "tensor.cast", "tensor.dim", "tensor.empty", "tensor.extract"}
-)
+_HOST_WORK = NEEDS_NO_CODE | {"func.call", "func.return"}
 
 
 def _is_host_work(op: Operation) -> bool:

@@ -63,9 +63,10 @@ def candidates(
     for backend in backends:
         spec = Spec(backend.name, backend.device, backend)
         own = [Candidate(spec, claim.nodes, claim.name, (claim,)) for claim in claims.all(backend)]
+        found.update((candidate.order, candidate) for candidate in own)
         if backend.merge:
             own = combined(graph, own, ScopeAttr.parse_text(backend.device), backend_depth, lambda up, down: True)
-        found.update((candidate.order, candidate) for candidate in own)
+            found.update((candidate.order, candidate) for candidate in own)
     claimed = dict.fromkeys(claim.nodes for one in found.values() for claim in one.claims)
     for device in devices:
         found.update((candidate.order, candidate) for candidate in _generated(graph, device, depth, claimed))
@@ -118,8 +119,10 @@ def combined(
     depth: int,
     may_follow: Callable[[frozenset[int], frozenset[int]], bool],
 ) -> list[Candidate]:
-    """Candidates and their valid unions, of up to ``depth`` operations in a row."""
-    known = {candidate.nodes: candidate for candidate in single}
+    """Candidates and their valid unions, of up to ``depth`` operations in a row; of equal nodes the first."""
+    known: dict[frozenset[int], Candidate] = {}
+    for candidate in single:
+        known.setdefault(candidate.nodes, candidate)
     having: dict[int, list[Candidate]] = {}
     for candidate in known.values():
         for node in candidate.nodes:

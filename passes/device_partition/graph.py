@@ -61,7 +61,7 @@ class Graph:
             if is_transparent(op):
                 continue
             facts = facts_of(op)
-            scope = self._wanted.get(op) or scope_on(op) or outer
+            scope = op.scope if isinstance(op, RegionOp) else self._wanted.get(op) or scope_on(op) or outer
             if facts.is_entered:
                 for region in op.regions:
                     for inner in region.blocks:
@@ -178,6 +178,8 @@ def invalid(graph: Graph, inside: frozenset[int], device: ScopeAttr, limits: Lim
         return "its operations are annotated with different scopes"
     if scope.join(device) is None:
         return f"its operations are annotated with {scope.short()}, which is not {device.short()}"
+    if not any(use.operation not in ops for op in ops for result in op.results for use in result.uses):
+        return "nothing uses what it makes"
     exits = graph.exits(inside)
     if limits.exits and len(exits) > limits.exits:
         return f"{len(exits)} of its operations are used outside, at most {limits.exits} may be"

@@ -56,6 +56,59 @@ def test_data_stays_on_the_device() -> None:
     assert (counters.h2d.copies, counters.d2h.copies) == (2 * 2 + 1, 2)  # the constant goes there once
 
 
+BETWEEN = {
+    "reshapes": """
+      %e = tensor.expand_shape %r [[0], [1, 2]] output_shape [4, 2, 2] : !t into tensor<4x2x2xf32>
+      %v = tensor.collapse_shape %e [[0], [1, 2]] : tensor<4x2x2xf32> into !t""",
+    "slices": """
+      %e = tensor.extract_slice %r[1, 0] [2, 4] [1, 1] : !t to tensor<2x4xf32>
+      %v = tensor.insert_slice %e into %r[2, 0] [2, 4] [1, 1] : tensor<2x4xf32> into !t""",
+    "computations": "%v = math.absf %r : !t",
+    "a fill, carried": """
+      %n = tensor.empty() : !t
+      %x = tensor.extract %a[%c0, %c1] : !t
+      %f = linalg.fill ins(%x : f32) outs(%n : !t) -> !t
+      %v = scf.for %i = %c0 to %c2 step %c1 iter_args(%c = %f) -> !t {
+        %l = linalg.matmul ins(%c, %b : !t, !t) outs(%z : !t) -> !t
+        scf.yield %l : !t
+      }""",
+    "a branch": """
+      %x = tensor.extract %a[%c0, %c1] : !t
+      %c = arith.cmpf ogt, %x, %zero : f32
+      %v = scf.if %c -> !t {
+        %s = tensor.splat %x : !t
+        scf.yield %s : !t
+      } else {
+        %l = linalg.matmul ins(%r, %b : !t, !t) outs(%z : !t) -> !t
+        scf.yield %l : !t
+      }""",
+}
+
+
+@pytest.mark.parametrize("completion", ["default", "min-cost"])
+@pytest.mark.parametrize("between", BETWEEN)
+def test_what_stands_between_is_left_to_the_host(between: str, completion: str) -> None:
+    text = f"""func.func @main(%a: !t, %b: !t) -> !t {{
+      %c0 = arith.constant 0 : index
+      %c1 = arith.constant 1 : index
+      %c2 = arith.constant 2 : index
+      %zero = arith.constant 0.0 : f32
+      %z = arith.constant dense<0.0> : !t
+      %r = linalg.matmul ins(%a, %b : !t, !t) outs(%z : !t) -> !t
+      {BETWEEN[between]}
+      %s = linalg.matmul ins(%v, %b : !t, !t) outs(%z : !t) -> !t
+      return %s : !t
+    }}""".replace("!t", "tensor<4x4xf32>")
+    given = np.random.default_rng(0).standard_normal((2, 4, 4), np.float32)
+    expected = devscope.compile(text, cache=False)(*given)
+    executable = devscope.compile(text, backends=["vanilla"], cache=False, completion=completion)
+    np.testing.assert_allclose(executable(*given), expected, rtol=1e-5)
+    counters = executable.counters()
+    assert counters.launches["vanilla:0"] >= 2
+    if between == "reshapes":
+        assert (counters.h2d.copies, counters.d2h.copies) == (2, 1)
+
+
 def test_a_device_error_has_words(monkeypatch: pytest.MonkeyPatch) -> None:
     executable = devscope.compile(TWO, backends=["vanilla"], cache=False)
     monkeypatch.setattr(Accelerator, "capacity", 0)

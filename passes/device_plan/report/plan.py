@@ -14,9 +14,11 @@ from devscope.analysis.value_kinds import byte_size, holds_data, scalar_size
 from devscope.dialects.device import DeviceCopyOp, ScopeAttr
 from devscope.dialects.location import source_kinds, source_location, source_name
 from devscope.dialects.names import op_name
+from devscope.dialects.op_facts import facts_of
 from devscope.errors import Note
 from devscope.passes.device_plan.capture import Part
 from devscope.passes.device_plan.capture.copies import CapturedCopy
+from devscope.passes.device_plan.domains import PLACED
 from devscope.passes.device_plan.remarks import Remark
 from devscope.passes.device_plan.report.diagnostics import DiagnosticFormatter, without_middle
 from devscope.passes.device_plan.report.loop_copies import loop_warnings
@@ -127,6 +129,14 @@ class Plan:
     def explainer(self) -> Explainer:
         """The chains of reasons behind the plan."""
         return Explainer([part.system for part in self.parts], self.formatter)
+
+    def placed_operations(self) -> set[Operation]:
+        """The operations that the program itself placed."""
+        executed = ((part.system, op, node) for part in self.parts for op, node in part.system.executed)
+        placed = {op for system, op, node in executed if node >= 0 and system.flags[node] & PLACED}
+        annotated = {op for part in self.parts for op in part.system.annotated}
+        # A view is where its source is, which may have been placed.
+        return {op for op in placed if op in annotated or facts_of(op).view_of is None}
 
     @cached_property
     def placements(self) -> list[Placement]:

@@ -14,6 +14,9 @@ from partitioned import registered_kinds as registered_kinds
 
 from devscope.errors import LoweringError
 from devscope.passes.device_partition import PartitionOptions, partition_module
+from devscope.passes.device_partition.candidates import Candidate
+from devscope.passes.device_partition.costs import Cost
+from devscope.passes.device_partition.graph import Graph
 from devscope.passes.device_partition.search import ANYWHERE, Choice, Problem, Value, cheapest_cover
 from devscope.patterns import elementwise, op, wildcard
 
@@ -137,8 +140,8 @@ LOOP = """  %c0 = arith.constant 0 : index
         ("scf.yield %0 : !t", 2),
         ("%1 = math.absf %0 : !t\n    scf.yield %1 : !t", 21),
         ("%1 = arith.addf %0, %a : !t\n    scf.yield %1 : !t", 21),
-        ("%1 = math.absf %x : !t\n    scf.yield %1 : !t", 11),
-        ("scf.yield %a : !t", 1),
+        ("%d = tensor.dim %0, %c0 : !t\n    %1 = math.absf %x : !t\n    scf.yield %1 : !t", 11),
+        ("%d = tensor.dim %0, %c0 : !t\n    scf.yield %a : !t", 1),
     ],
     ids=[
         "stays there",
@@ -179,6 +182,24 @@ def test_copies_of_what_branches_give() -> None:
     _, found = partitioned(chain(body), [board], strategy="search", costs=costs)
     (decision,) = found.decisions
     assert decision.seconds == (2 + 2 * 0.125) / 2
+
+
+@pytest.mark.parametrize("merge", [False, True])
+@pytest.mark.parametrize("names", [("cheap", "dear"), ("dear", "cheap")])
+def test_patterns_that_match_the_same(merge: bool, names: tuple[str, str]) -> None:
+    """All are candidates, also where matches are merged."""
+
+    class ByPattern(Mock):
+        def of(self, graph: Graph, candidate: Candidate) -> Cost:
+            own = [1.0 if claim.pattern == "cheap" else 5.0 for claim in candidate.claims]
+            return Cost(sum(own), "mock") if own else super().of(graph, candidate)
+
+    one = Claimer("byoc", [(name, op("math.tanh", wildcard()), None) for name in names], merge=merge)
+    body = "  %0 = math.tanh %x : !t\n  %r = math.tanh %0 : !t\n"
+    _, found = partitioned(chain(body), [one], strategy="search", costs=ByPattern({"cpu": 3.0}))
+    (decision,) = found.decisions
+    assert decision.seconds == 2.0
+    assert decision.known["table order"] == (2.0 if names[0] == "cheap" else 10.0)
 
 
 def test_generated_code_is_placed_too() -> None:

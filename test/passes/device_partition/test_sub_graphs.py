@@ -127,6 +127,26 @@ def test_one_block() -> None:
     assert found == "it crosses the border of a region"
 
 
+def test_what_nobody_uses() -> None:
+    """It would be a function without results, which no code generator expects."""
+    graph = graph_of("  %r = math.tanh %x : !t\n  %0 = math.absf %x : !t\n")
+    assert invalid(graph, frozenset([0]), CPU, Limits()) is None
+    assert invalid(graph, frozenset([1]), CPU, Limits()) == "nothing uses what it makes"
+
+
+def test_regions_of_a_device() -> None:
+    """What stands in one is annotated with its scope."""
+    body = """  %r = "device.region"() ({
+    %0 = math.tanh %x : !t
+    "device.yield"(%0) : (!t) -> ()
+  }) {scope = #device.scope<"opencl", 0 : i64, "", "">} : () -> !t
+"""
+    graph = graph_of(body)
+    (tanh,) = (node.index for node in graph.nodes if "tanh" in str(node.op) and not node.op.regions)
+    found = invalid(graph, frozenset([tanh]), CPU, Limits())
+    assert found == "its operations are annotated with opencl:0, which is not cpu:0"
+
+
 def test_inputs_once_and_results_in_order() -> None:
     """A shared input is one parameter; several exits are several results, in the order of evaluation."""
     body = step(ADD, "%0", "%x", "%x") + step(TANH, "%1", "%0") + step(ADD, "%2", "%0", "%x")
