@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from xdsl.dialects.builtin import ModuleOp, SymbolRefAttr
 
 from devscope.analysis.function_values import has_function_values, takes_functions
+from devscope.analysis.host_only import is_host_only
 from devscope.analysis.manager import AnalysisManager
 from devscope.analysis.program_state import check_state
 from devscope.analysis.symbols import Symbols, is_public
@@ -95,6 +96,8 @@ class PlannedProgram:
     """What placing by rules has to say."""
     has_hints: bool = False
     """See `ParsedSource.has_hints`."""
+    host_only: bool = False
+    """Whether there is nothing to split, nor to verify."""
 
 
 @contextmanager
@@ -166,7 +169,9 @@ def plan_source(
         plan.default_reason = options.placement.default.text
     plan.signatures = signatures(described_entries(module, names, dtypes))
     analyses = AnalysisManager(module)
-    analyses.run(DeviceVerifyPass())
+    host_only = is_host_only(module)
+    if not host_only:
+        analyses.run(DeviceVerifyPass())
     structures = parsed.imported.structures if parsed.imported is not None else {}
     return PlannedProgram(
         session,
@@ -183,6 +188,7 @@ def plan_source(
         partition,
         placed,
         parsed.has_hints,
+        host_only,
     )
 
 
@@ -303,7 +309,8 @@ def _compile_source(
     if _leave_rest_to_host(analyses, claimed, planned.plan) or planned.plan.copies:
         _move_copies(analyses, planned.plan, report)
     analyses.run(DeviceSplitPass(targets=tuple(f"{device}={kind}" for device, kind in options.targets.items())))
-    analyses.run(DeviceVerifySplitPass())
+    if not planned.host_only:
+        analyses.run(DeviceVerifySplitPass())
     if simplify_across_functions(analyses):
         _order_for_devices(analyses, options.chunks)
         analyses.run(DeviceVerifyPass())

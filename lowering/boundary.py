@@ -22,6 +22,7 @@ from xdsl.dialects.builtin import (
 from xdsl.ir import Attribute, Region, SSAValue
 from xdsl.rewriter import Rewriter
 
+from devscope.analysis.host_only import is_host_only
 from devscope.analysis.scope_analysis import ScopeAnalysis
 from devscope.analysis.symbols import Symbols, callee_name, is_kernel
 from devscope.analysis.target_binding import TargetBinding
@@ -103,6 +104,8 @@ def cut_module(module: ModuleOp, binding: TargetBinding) -> list[VirtualDevice]:
     drop_idle_kernels(module)
     functions = [op for op in module.body.block.ops if isinstance(op, func.FuncOp)]
     device_of = {function: _device_of(function, binding) for function in functions}
+    if not any(device_of.values()) and is_host_only(module):
+        return []
     spaces = _convert_host(ScopeAnalysis(module), [f for f in functions if device_of[f] is None], binding)
     parts: dict[tuple[ScopeAttr, TargetAttr], ModuleOp] = {}
     for function, scope in device_of.items():

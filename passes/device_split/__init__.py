@@ -18,6 +18,8 @@ from xdsl.rewriter import InsertPoint, Rewriter
 from devscope.analysis.call_graph import CallGraph
 from devscope.analysis.captured_values import users_in
 from devscope.analysis.classify import CONTROL_FLOW, Classifier, device_functions
+from devscope.analysis.function_values import has_function_values
+from devscope.analysis.host_only import is_host_only
 from devscope.analysis.manager import AnalysisManager
 from devscope.analysis.scope_analysis import ScopeAnalysis
 from devscope.analysis.split_functions import CallKind, call_kind
@@ -25,9 +27,11 @@ from devscope.analysis.symbols import Symbols, is_claimed
 from devscope.analysis.target_binding import HOST_KIND, TargetBinding
 from devscope.dialects.device import (
     CALL_ATTR,
+    COMPILER_ATTR,
     HOST_TARGET_ATTR,
     KERNEL_ATTR,
     NOALIAS_ATTR,
+    PLACED_BY_ATTR,
     SCOPE_ATTR,
     TARGET_ATTR,
     DeviceCopyOp,
@@ -70,6 +74,9 @@ class DeviceSplitPass(PlannedModulePass, DeviceBindTargetPass):
     name = "device-split"
 
     def run(self, analyses: AnalysisManager) -> bool:
+        if _is_whole(analyses):
+            _bind_to_host(analyses.module, analyses.host, TargetBinding.parse(self.targets))
+            return True
         super().run(analyses)
         if _copy_shapes(analyses.module):
             analyses.invalidate()
@@ -96,6 +103,25 @@ class DeviceSplitPass(PlannedModulePass, DeviceBindTargetPass):
         analyses.invalidate()
         _mark_calls(analyses)
         return True
+
+
+def _is_whole(analyses: AnalysisManager) -> bool:
+    """Whether nothing can be taken out of the functions of a module, none of which is bound to anything."""
+    symbols = analyses.get(Symbols)
+    is_bound = any(not _BINDINGS.isdisjoint(function.attributes) for function in symbols.functions.values())
+    return not is_bound and not has_function_values(symbols) and is_host_only(analyses.module, analyses.host)
+
+
+_BINDINGS = frozenset({TARGET_ATTR, HOST_TARGET_ATTR, KERNEL_ATTR, COMPILER_ATTR})
+
+
+def _bind_to_host(module: ModuleOp, host: ScopeAttr, binding: TargetBinding) -> None:
+    _copy_shapes(module)
+    for op in module.walk():
+        for name in (SCOPE_ATTR, PLACED_BY_ATTR, CALL_ATTR):
+            op.attributes.pop(name, None)
+        if isinstance(op, FuncOp):
+            op.attributes |= {SCOPE_ATTR: host, TARGET_ATTR: binding.target_of(host)}
 
 
 def _copy_shapes(module: ModuleOp) -> bool:
