@@ -1,24 +1,27 @@
-"""``torch.compile(model, backend="devscope", options={"default": "opencl:0", ...})``, for inference.
+"""``torch.compile(model, backend="devscope", options={"default": "opencl:0", ...})``.
 
-PyTorch splits what it traces into graphs. Each for inference becomes a program of devscope, compiled when it
-is first called; parameters and buffers are constants of it, uploaded once. What cannot be compiled runs in eager,
-with a warning, or is an error: ``options={"fallback": "error"}``. Other options are those of `devscope.compile`.
+PyTorch splits what it traces into graphs, those of gradients included. Each becomes a program of devscope,
+compiled when it is first called; parameters and buffers that nobody writes to are constants of it, uploaded once.
+What cannot be compiled runs in eager, with a warning, or is an error: ``options={"fallback": "error"}``. Other
+options are those of `devscope.compile`.
 """
 
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import torch
 from torch._dynamo.backends.common import aot_autograd
+from torch._functorch.partitioners import min_cut_rematerialization_partition
 from torch._guards import TracingContext
 
 from devscope import api
 from devscope.errors import DevscopeError, DevscopeWarning, InputError, OptionError
 from devscope.frontends.torch.decompositions import table
-from devscope.frontends.torch.graphs import read_graph
+from devscope.frontends.torch.graphs import Computed, Given, read_graph
 from devscope.frontends.torch.traced_functions import traced_functions
 
 _FALLBACKS = ("eager", "error")
@@ -37,30 +40,32 @@ def devscope_backend(
         notes = [f"options are: fallback, {', '.join(legal)}"]
         raise OptionError(f"the backend 'devscope' has no option '{unknown[0]}'", notes=notes)
 
-    def for_inference(module: torch.fx.GraphModule, inputs: Sequence[Any]) -> Callable[..., Any]:
-        return _boxed(_Graph(module, _constants(), settings, fallback == "error"))
+    def compile_with(constants: Callable[[], list[int]]) -> Callable[..., Any]:
+        def compile_graph(module: torch.fx.GraphModule, inputs: Sequence[Any]) -> Callable[..., Any]:
+            return _boxed(_Graph(module, constants(), settings, fallback == "error"))
 
-    def for_training(module: torch.fx.GraphModule, inputs: Sequence[Any]) -> Callable[..., Any]:
-        error = DevscopeError(
-            "a graph that gradients are computed of is not compiled",
-            notes=["call the model under torch.no_grad() or torch.inference_mode()"],
-        )
-        if fallback == "error":
-            raise error
-        _warn(error)
-        return _boxed(module.forward)
-
-    def eager(module: torch.fx.GraphModule, inputs: Sequence[Any]) -> Callable[..., Any]:
-        return _boxed(module.forward)
+        return compile_graph
 
     compiled: Any = aot_autograd(
-        fw_compiler=for_training,
-        bw_compiler=eager,
-        inference_compiler=for_inference,
+        fw_compiler=compile_with(lambda: _constants(True)),
+        bw_compiler=compile_with(list),
+        inference_compiler=compile_with(lambda: _constants(False)),
         decompositions=table(),
+        partition_fn=min_cut_rematerialization_partition,
     )
-    with traced_functions():
+    with traced_functions(), _without_onednn():
         return compiled(graph, example_inputs)
+
+
+@contextmanager
+def _without_onednn() -> Generator[None]:
+    """Of which a recurrent network is one operation, that nothing decomposes."""
+    before = torch.backends.mkldnn.enabled
+    torch.backends.mkldnn.enabled = False
+    try:
+        yield
+    finally:
+        torch.backends.mkldnn.enabled = before
 
 
 def _boxed(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -75,13 +80,20 @@ def _boxed(function: Callable[..., Any]) -> Callable[..., Any]:
     return call
 
 
-def _constants() -> list[int]:
-    """Which arguments of the graph that is being compiled are parameters or buffers that it does not write to."""
+def _constants(training: bool) -> list[int]:
+    """Which arguments of the graph that is being compiled are parameters or buffers that nobody writes to.
+
+    Each step of ``training`` writes to the parameters that have a gradient.
+    """
     context = TracingContext.try_get()
     metadata: Any = context.fw_metadata if context is not None else None
     if metadata is None:
         return []
-    written = {number for number, info in enumerate(metadata.input_info) if info.mutates_data}
+    written = {
+        number
+        for number, info in enumerate(metadata.input_info)
+        if info.mutates_data or (training and info.requires_grad)
+    }
     return [number for number in metadata.static_input_indices if number not in written]
 
 
@@ -117,8 +129,8 @@ class _Graph:
             elsewhere = [one for one in arguments if isinstance(one, torch.Tensor) and one.device.type != "cpu"]
             if elsewhere:
                 raise DevscopeError(f"a tensor is on '{elsewhere[0].device}', not in host memory")
-            source, results = read_graph(self._module, constants)
-            executable = api.compile(source, **self._settings)
+            graph = read_graph(self._module, constants)
+            executable = api.compile(graph.source, **self._settings)
         except DevscopeError as error:
             if self._strict or isinstance(error, OptionError | InputError):
                 raise
@@ -127,8 +139,9 @@ class _Graph:
         taken = [number for number in range(len(arguments)) if number not in constants]
 
         def run(*given: Any) -> Any:
-            arrays = executable.run_arrays("main", [given[number] for number in taken])
-            return tuple([_result(kind, arrays) for kind in results])
+            drawn = [draw(given) for draw in graph.draws]
+            arrays = executable.run_arrays("main", [*(given[number] for number in taken), *drawn])
+            return tuple([_result(kind, given, arrays) for kind in graph.results])
 
         return run
 
@@ -138,15 +151,16 @@ def _state(tensor: Any) -> tuple[int, int, Any]:
     return tensor.data_ptr(), tensor._version, tensor.shape
 
 
-def _result(kind: Any, arrays: Sequence[Any]) -> Any:
-    """A result of the graph: ``kind`` is a constant, or the number of an array and the dtype it has in PyTorch."""
-    if not isinstance(kind, tuple):
+def _result(kind: Any, given: Sequence[Any], arrays: Sequence[Any]) -> Any:
+    """A result of the graph: ``kind`` is one of `Graph.results`."""
+    if isinstance(kind, Given):
+        return given[kind.number]
+    if not isinstance(kind, Computed):
         return kind
-    number, dtype = kind
-    array = arrays[number]
-    if dtype is None:
+    array = arrays[kind.number]
+    if kind.dtype is None:
         return array.item()
     try:
         return torch.from_numpy(array)
     except TypeError:  # one that numpy has by an extension
-        return torch.from_numpy(array.view(f"uint{8 * array.itemsize}")).view(dtype)
+        return torch.from_numpy(array.view(f"uint{8 * array.itemsize}")).view(kind.dtype)

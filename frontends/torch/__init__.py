@@ -5,6 +5,7 @@
 | `__init__` | from what a user gives to an ``ExportedProgram``, and from that to an `ImportedSource` |
 | `signature`, `weights` | names, nesting, state and weights of an exported program |
 | `graphs` | the graphs of ``torch.compile``, for `devscope.torch_backend` |
+| `random_numbers` | what PyTorch draws for these graphs |
 | `data_classes` | those that PyTorch was not told of |
 | `traced_functions`, `dynamic_functions` | functions that ``torch.export`` cannot trace, by others |
 | `decompositions` | what PyTorch's operations are decomposed into; `*_decompositions`: our part |

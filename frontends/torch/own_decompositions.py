@@ -32,8 +32,35 @@ def _gelu(x: _Tensor, approximate: str = "none") -> Any:
 def _rrelu(
     x: _Tensor, noise: _Tensor, lower: float = 1 / 8, upper: float = 1 / 3, training: bool = False, _: Any = None
 ) -> Any:
-    """One slope, the mean of those that are drawn to train."""
-    return NotImplemented if training else (torch.ops.aten.leaky_relu(x, (lower + upper) / 2), noise)
+    """One slope, the mean of those that are drawn to train, and the slope of each element."""
+    if not training:
+        return torch.ops.aten.leaky_relu(x, (lower + upper) / 2), noise
+    slopes = torch.where(x > 0, 1.0, aten.uniform(x, lower, upper))
+    return x * slopes, slopes
+
+
+@TABLE.of(aten.native_dropout.default)
+def _dropout(x: _Tensor, p: float, train: bool | None) -> Any:
+    """A draw that depends on sizes alone, which `random_numbers` may take out of the program."""
+    if train is False or p == 0:
+        return x.clone(), torch.ones_like(x, dtype=torch.bool)
+    if p == 1:
+        return torch.zeros_like(x), torch.zeros_like(x, dtype=torch.bool)
+    mask = aten.bernoulli.p(x, 1 - p)
+    return x * mask * (1 / (1 - p)), mask.bool()
+
+
+@TABLE.of(aten.multinomial.default)
+def _multinomial(x: _Tensor, count: int, replacement: bool = False, *, generator: Any = None) -> Any:
+    """As PyTorch: the largest of quotients by exponential variates. With replacement: by the sums of weights."""
+    if generator is not None:
+        return NotImplemented
+    if replacement and count > 1:
+        sums = x.cumsum(-1)
+        drawn = torch.rand([*x.shape[:-1], count], dtype=x.dtype) * sums[..., -1:]
+        return torch.searchsorted(sums, drawn, right=True).clamp(max=x.shape[-1] - 1)
+    quotients = x / aten.exponential(x, 1.0)
+    return quotients.argmax(-1, keepdim=True) if count == 1 else quotients.topk(count, -1)[1]
 
 
 @TABLE.of(aten.index.Tensor)
@@ -146,18 +173,23 @@ def _embedding_bag(
         rows = rows * per_sample_weights[:, None]
     inside = indices != padding_idx if padding_idx >= 0 else torch.ones_like(indices, dtype=torch.bool)
     sizes = torch.zeros(bags, dtype=torch.int64).index_add(0, bag, inside.to(torch.int64))
+    largest = torch.zeros_like(offsets)
     if mode == 2:
         rows = torch.where(inside[:, None], rows, -math.inf)
         lowest = torch.full([1, bags, rows.shape[1]], -math.inf, dtype=rows.dtype)
         index = bag[None, :, None].expand([1, *rows.shape])
         lowest = matrix_operations.SCATTERS["amax"](lowest, index, rows[None])[0]
         found = torch.where(sizes[:, None] > 0, lowest, 0)
+        place = torch.where(rows == found.index_select(0, bag), torch.arange(count)[:, None], count)
+        first = torch.full_like(lowest, count, dtype=torch.int64)
+        first = matrix_operations.SCATTERS["amin"](first[None], index, place[None])[0]
+        largest = torch.cat([indices, indices.new_zeros(1)])[first]
     else:
         rows = rows if padding_idx < 0 else torch.where(inside[:, None], rows, 0)
         found = torch.zeros([bags, rows.shape[1]], dtype=rows.dtype).index_add(0, bag, rows)
         if mode == 1:
             found = found / sizes.clamp(min=1)[:, None].to(found.dtype)
-    return found.to(weight.dtype), bag, sizes, torch.zeros_like(offsets)
+    return found.to(weight.dtype), bag, sizes, largest
 
 
 @TABLE.of(aten.col2im.default)

@@ -324,7 +324,27 @@ def _encoder_layer(
     return normed(x + mapped(x), 1)
 
 
+_SAMPLINGS, _PADDINGS = ("bilinear", "nearest", "bicubic"), ("zeros", "border", "reflection")
+
+
+def _grid_sample(
+    x: _Tensor,
+    grid: _Tensor,
+    mode: str = "bilinear",
+    padding_mode: str = "zeros",
+    align_corners: bool | None = None,
+) -> _Tensor:
+    """To be differentiated, what it is decomposed into: nothing decomposes its gradient."""
+    if not torch.is_grad_enabled() or not (x.requires_grad or grid.requires_grad):
+        return F.grid_sample(x, grid, mode, padding_mode, align_corners)
+    from devscope.frontends.torch.decompositions import table
+
+    operation = getattr(torch.ops.aten, f"grid_sampler_{x.dim() - 2}d").default
+    return table()[operation](x, grid, _SAMPLINGS.index(mode), _PADDINGS.index(padding_mode), bool(align_corners))
+
+
 _functions: Any = vars(torch)["_C"]._VariableFunctions
+_TRACED[F.grid_sample] = _grid_sample
 _TRACED[_functions._native_multi_head_attention] = _native_attention
 _TRACED[_functions._transformer_encoder_layer_fwd] = _encoder_layer
 _TRACED.update(PADDED)

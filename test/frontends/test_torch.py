@@ -232,7 +232,7 @@ def test_rows_of_scans_have_sizes_of_arguments() -> None:
         (lambda x: x.add_(1), (tensor(2),), "writes to its argument 'x'"),
         (Factors(), (tensor(3, 3),), "no lowering for aten.linalg_ldl_factor_ex \\(in parts.0, .*test_torch.py:"),
         (lambda x: x if x.sum() > 0 else -x, (tensor(2),), "PyTorch cannot trace '<lambda>'"),
-        (nn.Dropout(), (tensor(2),), "native_dropout draws random numbers.*call eval"),
+        (nn.Dropout(), (tensor(2),), "bernoulli draws random numbers.*call eval"),
         (lambda x: {"y": slice(x)}, (tensor(2),), "PyTorch|slice"),
     ],
 )

@@ -1,5 +1,6 @@
 """``torch.compile(..., backend="devscope")``: what is compiled, how often, and what runs in eager."""
 
+import copy
 from typing import Any
 
 import numpy as np
@@ -132,13 +133,83 @@ def test_what_is_not_compiled_runs_in_eager() -> None:
         compiled(function)(x)
 
 
-def test_training_runs_in_eager() -> None:
-    eager, x = model(), tensor(4, 8)
+class Tagger(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.words, self.mix = nn.Embedding(11, 8), nn.Linear(8, 24)
+        self.drop, self.norm, self.frozen = nn.Dropout(0.3), nn.LayerNorm(8), nn.Linear(8, 8).requires_grad_(False)
+
+    def forward(self, words: Any) -> Any:
+        q, k, v = self.mix(self.words(words)).unflatten(-1, (3, 2, 4)).permute(2, 0, 3, 1, 4)
+        mixed = nn.functional.scaled_dot_product_attention(q, k, v, is_causal=True).transpose(1, 2).flatten(2)
+        return self.frozen(self.norm(self.drop(mixed))) @ self.words.weight.T
+
+
+def images() -> Any:
+    return nn.Sequential(
+        nn.Conv2d(2, 4, 3, stride=2, padding=1, groups=2),
+        nn.BatchNorm2d(4),
+        nn.ReLU(),
+        nn.MaxPool2d(2),
+        nn.ConvTranspose2d(4, 3, 2, 2),
+        nn.Upsample(scale_factor=2, mode="bilinear"),
+        nn.AvgPool2d(2),
+    )
+
+
+@pytest.mark.parametrize(("kind", "device"), [("words", "cpu:0"), ("images", "opencl:0")])
+@pytest.mark.long
+def test_training(compilations: list[Any], kind: str, device: str) -> None:
+    """Steps of any batch size, with random numbers that PyTorch draws, are those of eager."""
+    torch.manual_seed(2)
+    eager = Tagger() if kind == "words" else images()
+    trained = copy.deepcopy(eager)
+    run = compiled(trained, default=device)
+    optimizers = [torch.optim.SGD(one.parameters(), 0.1, momentum=0.9) for one in (eager, trained)]
+    for batch in (3, 5, 4):
+        x = torch.randint(0, 11, (batch, 6)) if kind == "words" else tensor(batch, 2, 8, 8)
+        for forward, optimizer in zip((eager, run), optimizers, strict=True):
+            torch.manual_seed(batch)
+            optimizer.zero_grad()
+            forward(x).square().mean().backward()
+            optimizer.step()
+    for one, other in zip(eager.state_dict().values(), trained.state_dict().values(), strict=True):
+        torch.testing.assert_close(one, other, rtol=1e-4, atol=1e-6)
+    assert len(compilations) == 4  # forwards and backwards, of one size and of any
+
+
+def test_random_numbers_are_those_that_pytorch_draws() -> None:
+    def noisy(x: Any) -> Any:
+        noise = torch.randn_like(x) + torch.rand(x.shape[0], 1) + torch.randint(0, 5, x.shape)
+        return x + noise, torch.multinomial(x.softmax(-1), 2), nn.functional.dropout(x, 0.5)
+
+    run = torch.compile(noisy, backend="devscope", dynamic=True, options={"fallback": "error", "cache": False})
+    for rows in (3, 4):
+        torch.manual_seed(rows)
+        expected = noisy(tensor(rows, 6))
+        torch.manual_seed(rows)
+        torch.testing.assert_close(run(tensor(rows, 6)), expected)
+
+
+def test_gradients_in_eager_have_all_results() -> None:
+    """Those that nothing is computed for, too."""
+
+    def function(table: Any, words: Any, x: Any) -> Any:
+        return torch.nn.functional.embedding(words, table).sum() + torch.pdist(x).sum()
+
     torch._dynamo.reset()
-    run = torch.compile(eager, backend="devscope")
-    with pytest.warns(DevscopeWarning, match="gradients are computed of"):
-        run(x).sum().backward()
-    assert eager[0].weight.grad is not None
+    run = torch.compile(function, backend="devscope", options={"cache": False})
+    table, words, x = tensor(5, 3).requires_grad_(), torch.tensor([1, 4]), tensor(3, 3, seed=1).requires_grad_()
+    with pytest.warns(DevscopeWarning, match="runs in eager"):
+        found = torch.autograd.grad(run(table, words, x), [table, x])
+    torch.testing.assert_close(found, torch.autograd.grad(function(table, words, x), [table, x]))
+
+
+def test_recurrent_networks() -> None:
+    eager, x = nn.GRU(3, 4, bidirectional=True).eval(), tensor(5, 2, 3)
+    with torch._dynamo.config.patch(allow_rnn=True), torch.no_grad():
+        torch.testing.assert_close(compiled(eager)(x), eager(x), rtol=1e-5, atol=1e-6)
+    assert torch.backends.mkldnn.enabled
 
 
 def test_unknown_options() -> None:
