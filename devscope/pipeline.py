@@ -322,7 +322,8 @@ def _compile_source(
     types = entry_signatures(planned.module, planned.names, planned.dtypes)
     device_options: Mapping[str, Options] = {}
     if admit is not None:
-        kinds = {name: binding.kind_of(name) for name in named_devices(planned.module) if name != "cpu:0"}
+        named = () if planned.host_only else named_devices(planned.module)
+        kinds = {name: binding.kind_of(name) for name in named if name != "cpu:0"}
         signatures_ = {name: Entry("", *signature) for name, signature in types.items()}
         device_options = admit(seen_entries(signatures_, planned.state), closed, kinds)
     program = compile_split_module(

@@ -137,10 +137,10 @@ def first_child(op: Any) -> Any:
 def walk(op: Any) -> list[Any]:
     """All operations under ``op``, itself first, in pre-order, made as `children` makes them."""
     found: list[Any] = []
-    advance = ir.WalkResult.ADVANCE
+    append, advance = found.append, ir.WalkResult.ADVANCE
 
     def visit(inner: Any) -> Any:
-        found.append(inner)
+        append(inner)
         return advance
 
     op.operation.walk(visit, ir.WalkOrder.PRE_ORDER)

@@ -101,6 +101,7 @@ class _Import:
         self._importer = importer
         self._types = importer.bridge.types
         self._attributes = importer.bridge.attributes
+        self._locations: dict[Any, Any] = {}
         self._values: dict[Any, SSAValue] = {}
         self._forward: dict[Any, SSAValue] = {}
         self._samples: dict[Signature, Operation] = {}
@@ -137,7 +138,9 @@ class _Import:
             operands = [self._value(operand) for operand in op.operands]
         results, regions, successors = list(op.results), op.regions, op.successors
         result_types = [types(result.type) for result in results]
-        new = make_operation(known.cls, operands, result_types, properties, attributes, _location(op.location))
+        new = make_operation(
+            known.cls, operands, result_types, properties, attributes, self._location(op.location)
+        )
         for result, new_result in zip(results, new.results, strict=True):
             values[result] = new_result
         if len(successors):
@@ -190,7 +193,7 @@ class _Import:
             arguments = list(source.arguments)
             block = Block(arg_types=[self._types(argument.type) for argument in arguments])
             for argument, new_argument in zip(arguments, block.args, strict=True):
-                new_argument.location = _location(argument.location)
+                new_argument.location = self._location(argument.location)
                 self._values[argument] = new_argument
             twins[source] = block
             blocks.append(block)
@@ -202,6 +205,15 @@ class _Import:
         if found is None:
             cast = UnrealizedConversionCastOp.create(result_types=[self._types(value.type)])
             found = self._forward[value] = cast.results[0]
+        return found
+
+    def _location(self, location: Any) -> Any:
+        """One for all that is there, which is decoded once: expansions give many operations one place."""
+        attribute = location.attr
+        found = self._locations.get(attribute)
+        if found is None:
+            found = UNKNOWN_LOC if type(location) is _UNKNOWN else PayloadLocation.wrap(location)
+            self._locations[attribute] = found
         return found
 
 
@@ -229,10 +241,6 @@ def _require_text(name: Any) -> None:
     """Raise RuntimeError (`not_text`) for a symbol that is not UTF-8; as a payload no pass could find it."""
     if isinstance(name, ir.StringAttr):
         _ = name.value
-
-
-def _location(location: Any) -> Any:
-    return UNKNOWN_LOC if type(location) is _UNKNOWN else PayloadLocation.wrap(location)
 
 
 def make_operation(

@@ -59,7 +59,7 @@ class PayloadLocation(_Payload):
 
     @classmethod
     def wrap(cls, location: Any) -> PayloadLocation:
-        """As the constructor, without its checks: one of these is made per imported operation."""
+        """As the constructor, without its checks."""
         self = cls.__new__(cls)
         object.__setattr__(self, "data", location)
         return self

@@ -30,7 +30,7 @@ def split_reductions(module: Any, numbers: Numbers, to_one: bool = False) -> Non
 
     ``to_one``: also those to one result.
     """
-    ops = [op for op in mlir_util.walk(module.operation) if op.name in ("linalg.generic", "linalg.reduce")]
+    ops = [op for op in mlir_util.walk(module.operation) if op.name == "linalg.reduce" or _reduces(op)]
     if not ops:
         return
     linalg = bindings.load("_mlir_libs._mlirDialectsLinalg")
@@ -47,6 +47,10 @@ def split_reductions(module: Any, numbers: Numbers, to_one: bool = False) -> Non
         loop = _longest(nest)
         if loop is not None and (parts := _parts(nest, loop, numbers)) > 1:
             split_loop(nest, loop, parts, found)
+
+
+def _reduces(op: Any) -> bool:
+    return op.name == "linalg.generic" and "reduction" in str(op.attributes["iterator_types"])
 
 
 def _has_indices(op: Any) -> bool:

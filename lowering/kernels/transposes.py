@@ -45,9 +45,11 @@ def find_transposes(module: Any) -> Iterator[Nest]:
     for op in mlir_util.named(module.operation, "memref.copy", "linalg.generic", "linalg.transpose"):
         if op.name == "memref.copy":
             nest = copy_nest(op)
-        else:
+        elif len(op.operands) == 2:  # most generic operations have more, or compute something
             linalg = linalg or bindings.load("_mlir_libs._mlirDialectsLinalg")
             nest = match(op, linalg)
+        else:
+            continue
         if nest is not None and _is_transpose(nest):
             collapse_loops(nest)
             yield nest
