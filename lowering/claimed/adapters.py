@@ -54,7 +54,11 @@ def shape_function(session: Session, claimed: ClaimedFunction, labels: Labels) -
     """
     own = session.to_mlir(claimed.module())
     if len(claimed.functions) > 1:
+        caller = function_of(own, claimed)
+        visibility = caller.attributes["sym_visibility"]
+        del caller.attributes["sym_visibility"]  # what is private and not called is dropped
         session.run_passes(own, "builtin.module(inline,symbol-dce)")
+        function_of(own, claimed).attributes["sym_visibility"] = visibility
     check_shapes(own, labels)
     function = function_of(own, claimed)
     end = mlir_util.children(function)[-1]

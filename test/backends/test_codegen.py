@@ -250,6 +250,18 @@ def test_falls_back_where_matches_are_merged(monkeypatch: pytest.MonkeyPatch) ->
     np.testing.assert_allclose(executable(a, b), expected, rtol=1e-5)
 
 
+def test_code_for_matches_that_are_merged(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It need not be MLIR."""
+    monkeypatch.setattr(toy.Toy, "merge", True)
+    rows = [Row("matmul", *toy.Toy.patterns[0][1:]), Row("abs", op("math.absf", wildcard()))]
+    monkeypatch.setattr(toy.Toy, "patterns", rows)
+    monkeypatch.setattr(toy.ToyRuntime, "function", lambda _, __: lambda a, b, out: np.abs(np.abs(a) @ b, out=out))
+    a, b, expected = product(3, 4, 5)
+    executable = compiled(lambda _: PythonCall("all"), monkeypatch)
+    assert [row["function"] for row in executable.program.report["backends"]] == ["main_toy_region"] * 2
+    np.testing.assert_allclose(executable(a, b), expected, rtol=1e-5)
+
+
 def test_a_check_is_against_what_devscope_compiles(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
