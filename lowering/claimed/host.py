@@ -25,7 +25,14 @@ from devscope.backends.backend import (
 from devscope.errors import DevscopeError
 from devscope.lowering import mlir_util
 from devscope.lowering.checks.labels import Labels
-from devscope.lowering.claimed.adapters import PREFIX, CallText, adapter, function_of, usual_arguments
+from devscope.lowering.claimed.adapters import (
+    PREFIX,
+    CallText,
+    adapter,
+    function_of,
+    lifted_constants,
+    usual_arguments,
+)
 from devscope.lowering.claimed.functions import ClaimedFunction, generate, wrong
 from devscope.lowering.interop.bindings import ir
 from devscope.lowering.interop.session import Session
@@ -166,7 +173,7 @@ def put_back(
     """
     for one in claimed:
         code = generate(one, session)
-        if isinstance(code, Mlir) and (body := _on_tensors(code, one, module)) is not None:
+        if isinstance(code, Mlir) and (body := _on_tensors(code, one, module, session)) is not None:
             merge_modules(module, body)
             continue
         made = adapter(session, one, labels)
@@ -175,7 +182,7 @@ def put_back(
         parts.definitions.append((text, made.location))
 
 
-def _on_tensors(code: Mlir, claimed: ClaimedFunction, module: Any) -> Any | None:
+def _on_tensors(code: Mlir, claimed: ClaimedFunction, module: Any, session: Session) -> Any | None:
     """The module of MLIR code on tensors, its functions private; None where the code is on buffers."""
     parsed = _parse(code.text, claimed, module.context)
     function = function_of(parsed, claimed)
@@ -183,12 +190,34 @@ def _on_tensors(code: Mlir, claimed: ClaimedFunction, module: Any) -> Any | None
         return None
     declared = next(f for f in mlir_util.functions(module) if mlir_util.symbol_name(f) == claimed.name)
     if mlir_util.function_type(function) != mlir_util.function_type(declared):
+        _bind_constants(function, mlir_util.function_type(declared), claimed, session)
+    if mlir_util.function_type(function) != mlir_util.function_type(declared):
         raise wrong(
             claimed, f"gave a function of type {mlir_util.function_type(function)}, not {_type_text(declared)}"
         )
     for one in mlir_util.functions(parsed):
         one.attributes["sym_visibility"] = ir.StringAttr.get("private", module.context)
     return parsed
+
+
+def _bind_constants(function: Any, type_: Any, claimed: ClaimedFunction, session: Session) -> None:
+    """Replace the last parameters of ``function`` that ``type_`` lacks, if they are the constants of the match."""
+    own = session.to_mlir(claimed.module())
+    constants = lifted_constants(function_of(own, claimed))
+    given = mlir_util.function_type(function)
+    if [*given.inputs] != [*type_.inputs, *(op.results[0].type for op in constants)]:
+        return
+    block = mlir_util.entry_block(function)
+    count = len(type_.inputs)
+    for number, constant in reversed(list(enumerate(constants, count))):
+        made = constant.clone(ir.InsertionPoint.at_block_begin(block))
+        block.arguments[number].replace_all_uses_with(made.results[0])
+        block.erase_argument(number)
+    if "arg_attrs" in function.attributes:
+        kept = list(ir.ArrayAttr(function.attributes["arg_attrs"]))[:count]
+        function.attributes["arg_attrs"] = ir.ArrayAttr.get(kept, function.context)
+    new = ir.FunctionType.get(type_.inputs, given.results, context=function.context)
+    function.attributes["function_type"] = ir.TypeAttr.get(new)
 
 
 def _type_text(function: Any) -> str:

@@ -352,6 +352,24 @@ def test_constants_as_arguments(
     np.testing.assert_array_equal(found, np.full((1, 1), abs(number), np.float32))
 
 
+def test_constants_of_a_match_in_code_on_tensors(monkeypatch: pytest.MonkeyPatch) -> None:
+    """They are parameters of what code is made from; those of the function that is replaced have no place."""
+    type_ = "tensor<2x3xf32>"
+    text = f"""func.func @main(%x: {type_}) -> {type_} {{
+      %c = arith.constant dense<[[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]]> : {type_}
+      %d = arith.constant dense<[[1.0, 2.0, 4.0], [8.0, 16.0, 32.0]]> : {type_}
+      %0 = arith.mulf %x, %d : {type_}
+      %1 = arith.addf %0, %c : {type_}
+      return %1 : {type_}
+    }}"""
+    scaled = Row("scaled", op("arith.addf", op("arith.mulf", wildcard(), wildcard()), wildcard()))
+    monkeypatch.setattr(toy.Toy, "patterns", [scaled])
+    monkeypatch.setattr(toy.Toy, "code", on_tensors, raising=False)
+    executable = devscope.compile(text, backends=["toy"], cache=False)
+    found = executable(np.full((2, 3), 2, np.float32))
+    np.testing.assert_array_equal(found, [[3, 6, 11], [20, 37, 70]])
+
+
 @pytest.mark.parametrize("claimed", [True, False])
 def test_programs_of_backends_of_this_process_are_not_kept(
     claimed: bool, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
