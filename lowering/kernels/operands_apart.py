@@ -56,8 +56,10 @@ def join_operands(module: Any) -> None:
 
 def _broadcast_operands(op: Any, linalg: Any) -> list[int]:
     """The tensors that ``op``, an elementwise one, reads elements of several times."""
+    if len(op.results) != 1 or all(value.type == op.results[0].type for value in op.operands):
+        return []  # at once for most: what has the shape of the result is not broadcast
     maps = [ir.AffineMapAttr(attribute).value for attribute in linalg.get_indexing_maps(op) or ()]
-    if len(op.results) != 1 or not maps or not maps[-1].is_permutation:
+    if not maps or not maps[-1].is_permutation:
         return []
     shape = ir.RankedTensorType(op.results[0].type).shape
     loops = {str(index) for index, extent in zip(maps[-1].results, shape, strict=True) if extent != 1}
