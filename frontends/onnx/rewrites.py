@@ -43,6 +43,64 @@ def _instance_normalization(w: Writer) -> None:
     w.op("Add", scaled, w.op("Reshape", w[2], shape), result=0)
 
 
+@rewrites("RMSNormalization")
+def _rms_normalization(w: Writer) -> None:
+    rank = w.rank(0)
+    axes = [*range(w.attr("axis", -1) % rank, rank)]
+    kind = w.attr("stash_type", TensorProto.FLOAT)
+    x = w.op("Cast", w[0], to=kind)
+    mean = w.op("Add", w.mean(w.op("Mul", x, x), axes), w.op("Cast", w.constant(w.attr("epsilon", 1e-5)), to=kind))
+    w.op("Mul", w.op("Cast", w.op("Div", x, w.op("Sqrt", mean)), to=w.type()), w[1], result=0)
+
+
+@rewrites("Range")
+def _range(w: Writer) -> None:
+    """torch-mlir rounds the number of elements down, and makes it negative."""
+    start, end, step = (w.data(number) for number in range(3))
+    if start == 0 and step == 1 and end is None and w.type() == TensorProto.INT64:
+        found = w.op("Max", w[1], w.constant(0, np.int64))
+        w.op("Range", w[0], found, w[2], result=0)
+    else:
+        w.op("Identity", _counted(w, w[0], w[1], w[2], w.type()), result=0)
+
+
+def _counted(w: Writer, start: str, end: str, step: str, kind: int) -> str:
+    """The numbers from one scalar on up or down to another."""
+    span = w.op("Sub", end, start)
+    if kind in (TensorProto.FLOAT, TensorProto.DOUBLE, TensorProto.FLOAT16):
+        count = w.to(w.op("Ceil", w.op("Div", span, step)), np.int64)
+    else:
+        size, sign = w.op("Abs", step), w.op("Sign", step)
+        span = w.op("Add", w.op("Mul", span, sign), w.op("Sub", size, w.op("Abs", sign)))
+        count = w.to(w.op("Div", span, size), np.int64)
+    places = w.op("Cast", w.range(w.op("Max", count, w.constant(0, np.int64))), to=kind)
+    return w.op("Add", w.op("Mul", places, step), start)
+
+
+@rewrites("Slice")
+def _slice(w: Writer) -> None:
+    """Backwards, torch-mlir begins outside where the start is beyond the end: at places that are computed."""
+    steps = w.data(4)
+    if steps is None or (steps > 0).all() or (w.has(3) and w.data(3) is None):
+        w.op("Slice", *w.node.input, result=0, **w.attributes)
+        return
+    rank, x = w.rank(0), w[0]
+    axes = range(len(steps)) if w.data(3) is None else [int(axis) % rank for axis in w.data(3)]
+    zero, one = w.constant(0, np.int64), w.constant(1, np.int64)
+    for number, (axis, step) in enumerate(zip(axes, steps, strict=True)):
+        at = w.constant(number, np.int64)
+        start, end = (w.to(w.op("Gather", given, at, axis=0), np.int64) for given in (w[1], w[2]))
+        count = w.extent(x, axis)
+        least, most = (zero, count) if step > 0 else (w.constant(-1, np.int64), w.op("Sub", count, one))
+        ends: list[str] = []
+        for place, lowest in ((start, zero), (end, least)):
+            inside = w.op("Where", w.op("Less", place, zero), w.op("Add", place, count), place)
+            ends.append(w.op("Min", w.op("Max", inside, lowest), most))
+        places = _counted(w, *ends, w.constant(step, np.int64), TensorProto.INT64)
+        x = w.op("Gather", x, places, axis=axis)
+    w.op("Identity", x, result=0)
+
+
 @rewrites("DepthToSpace")
 def _depth_to_space(w: Writer) -> None:
     """torch-mlir knows one order of channels."""

@@ -117,9 +117,9 @@ def slice_(n: Node) -> Value:
         steps = n.integers(4, "steps") if n.has(4) else [1] * len(starts)
     for axis, start, end, step in zip(axes, starts, ends, steps, strict=True):
         axis %= x.rank
+        if step < 0 and start < 0:  # backwards, the first is what begins before it
+            start = max(start, -x.shape[axis])
         found = range(x.shape[axis])[slice(start, end, step)]
-        if step < 0 and end <= -x.shape[axis] - 1:
-            found = range(x.shape[axis])[slice(start, None, step)]
         if len(found) == 0:
             x = b.part(x, axis, 0, 0)
         elif step > 0:

@@ -154,6 +154,19 @@ CASES: dict[str, tuple[list[Any], dict[str, list[int | str]], dict[str, Any]]] =
         {"x": ["n", "t"]},
         {"zero": np.float32(1), "one": np.array([1])},
     ),
+    "others": (
+        [
+            node("Slice", "x begin stop axes back", "y0"), node("Slice", "x before stop axes back", "y1"),
+            node("Shape", "x", "rows", start=0, end=1), node("Squeeze", "rows", "count"),
+            node("Range", "count one minus", "r0"), node("Range", "nine count minus", "r1"),
+            node("Range", "one count three", "r2"),
+            *(node("Cast", f"r{k}", f"y{k + 2}", to=TensorProto.FLOAT) for k in range(3)),
+        ],
+        {"x": ["n", "h"]},
+        {"begin": np.array([9, 3]), "before": np.array([-9, 4]), "stop": np.array([-(1 << 62), 0]),
+         "axes": np.array([0, 1]), "back": np.array([-1, -2]), "one": np.array(1), "nine": np.array(-9),
+         "minus": np.array(-1), "three": np.array(3), "scale": np.float32([2])},
+    ),
     "series": (
         [
             node("STFT", "x step window", "frames"),
@@ -183,7 +196,8 @@ def test_sizes(case: str, target: str) -> None:
     results = [helper.make_tensor_value_info(name, TensorProto.FLOAT, None) for name in outputs]
     tensors = [numpy_helper.from_array(np.asarray(array), name) for name, array in weights.items()]
     graph = helper.make_graph(nodes, case, inputs, results, tensors)
-    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 20)], ir_version=9)
+    opset = 23 if case == "others" else 20
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", opset)], ir_version=9)
     session = ort.InferenceSession(model.SerializeToString(), providers=["CPUExecutionProvider"])
     deferred = imported(model)
     assert isinstance(deferred, DeferredSource)
