@@ -15,7 +15,8 @@ from devscope.errors import LoweringError
 from devscope.lowering import mlir_util
 from devscope.lowering.interop.bindings import ir, passmanager, with_repaired_casters
 from devscope.lowering.interop.diagnostics import decode_location
-from devscope.runtime.program import DTYPES, ConstantSpec
+from devscope.runtime.dtypes import DTYPES
+from devscope.runtime.program import ConstantSpec
 
 CONSTANT_PREFIX = "devscope_constant_"
 

@@ -33,7 +33,8 @@ from devscope.lowering import mlir_util
 from devscope.lowering.interop.bindings import ir
 from devscope.lowering.mlir_util import Builder
 from devscope.lowering.stablehlo.templates import BOUNDS
-from devscope.runtime.program import DTYPES, ENTRY_DTYPES, Entry, TensorSpec
+from devscope.runtime.dtypes import DTYPES, ENTRY_DTYPES
+from devscope.runtime.program import Entry, TensorSpec
 
 _LONGEST = 200
 """Types with more characters than this are shown in part."""

@@ -17,7 +17,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from devscope.errors import ArgumentError, InputError, Note
-from devscope.runtime.program import ENTRY_DTYPES, EXTENSION_TYPES, Entry, TensorSpec
+from devscope.runtime.dtypes import ENTRY_DTYPES, EXTENSION_TYPES
+from devscope.runtime.program import Entry, TensorSpec
 
 Array = NDArray[Any]
 

@@ -14,17 +14,15 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Callable, Sequence
-from functools import cache
 from typing import Any
-
-import numpy as np
 
 from devscope.errors import DeviceError, DevscopeError, InputError
 from devscope.runtime.device_error import negative_size
+from devscope.runtime.dtypes import ENTRY_DTYPES, array_dtype
 from devscope.runtime.interpreter import method
 from devscope.runtime.linker import HostLibrary, shared_runtime
 from devscope.runtime.native import abi
-from devscope.runtime.program import ENTRY_DTYPES, EXTENSION_TYPES, Entry, TensorSpec
+from devscope.runtime.program import Entry, TensorSpec
 
 _HEADER = 3  # allocated, aligned, offset
 
@@ -43,7 +41,7 @@ class EntryCaller:
         self._keep: list[Any] = []
         dtypes = (
             [ENTRY_DTYPES[spec.dtype] for spec in entry.inputs],
-            [_result_dtype(spec) for spec in entry.outputs],
+            [array_dtype(spec.dtype) for spec in entry.outputs],
         )
         self._sizes, cells = self._descriptors([*entry.outputs, *entry.inputs])
         results, arguments = cells[: len(entry.outputs)], cells[len(entry.outputs) :]
@@ -125,17 +123,3 @@ class EntryCaller:
         array = (element * max(len(items), 1))(*items)
         self._keep.append(array)
         return ctypes.addressof(array)
-
-
-def _result_dtype(spec: TensorSpec) -> np.dtype[Any]:
-    return (_extension_type(spec.dtype) if spec.dtype in EXTENSION_TYPES else None) or ENTRY_DTYPES[spec.dtype]
-
-
-@cache
-def _extension_type(name: str) -> np.dtype[Any] | None:
-    try:
-        import ml_dtypes
-    except ImportError:
-        return None
-    found = getattr(ml_dtypes, EXTENSION_TYPES[name], None)
-    return np.dtype(found) if found is not None else None

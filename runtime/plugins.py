@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from devscope.errors import DeviceNotFoundError, DevscopeError, OptionError, raised_as
+from devscope.runtime.dtypes import array_dtype
 
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
@@ -199,16 +200,6 @@ _TRAMPOLINE = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_char_p, ctypes.POINTER(c
 _trampolines: dict[tuple[str, str], tuple[Any, Any]] = {}
 """Never dropped: loaded code has their addresses."""
 
-_DTYPES = {
-    "i1": "?",
-    **{f"i{bits}": f"i{bits // 8}" for bits in (8, 16, 32, 64)},
-    **{f"f{bits}": f"f{bits // 8}" for bits in (16, 32, 64)},
-    "index": "i8",
-    "bf16": "u2",
-    "complex<f32>": "c8",
-    "complex<f64>": "c16",
-}
-
 raised = threading.local()
 """``error``: what the last Python function raised that a program of this thread called."""
 
@@ -234,7 +225,7 @@ def _arrays(types: str, cells: Any) -> list[Any]:
     at = 0
     for text in types.split(","):
         rank, _, element = text.removeprefix(">").partition(":")
-        dtype = np.dtype(_DTYPES[element])
+        dtype = array_dtype(element)
         if not rank:
             arrays.append(np.frombuffer(ctypes.string_at(ctypes.addressof(cells.contents) + 8 * at, 8), dtype)[0])
             at += 1

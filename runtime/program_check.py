@@ -9,11 +9,10 @@ from collections import Counter
 from collections.abc import Hashable, Iterable, Iterator, Sequence
 
 from devscope.errors import ExecutableFormatError
+from devscope.runtime.dtypes import DTYPES, ENTRY_DTYPES
 from devscope.runtime.native import CALL_PREFIX
 from devscope.runtime.program import (
-    DTYPES,
     DYNAMIC_LOCAL_SIZE,
-    ENTRY_DTYPES,
     ArenaSpec,
     ConstantSpec,
     DeviceSpec,

@@ -14,8 +14,9 @@ from devscope.api import CompileOptions, build
 from devscope.cli.files import STDIN, read_input, write_output
 from devscope.dialects.target import device_types
 from devscope.errors import DevscopeError, InputError, Note
+from devscope.runtime.dtypes import ENTRY_DTYPES, EXTENSION_TYPES
 from devscope.runtime.executable import Executable
-from devscope.runtime.program import ENTRY_DTYPES, EXTENSION_TYPES, Entry, TensorSpec
+from devscope.runtime.program import Entry, TensorSpec
 from devscope.source import PipedSource, read_all
 
 Array = NDArray[Any]

@@ -10,7 +10,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from xdsl.dialects.builtin import DenseIntOrFPElementsAttr, FunctionType, ModuleOp, StringAttr, TensorType
+from xdsl.dialects.builtin import (
+    ComplexType,
+    DenseIntOrFPElementsAttr,
+    FunctionType,
+    ModuleOp,
+    StringAttr,
+    TensorType,
+)
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import Operation
 from xdsl.rewriter import Rewriter
@@ -18,7 +25,7 @@ from xdsl.rewriter import Rewriter
 from devscope.analysis.patterns import Match, match
 from devscope.analysis.symbols import Symbols, named_function
 from devscope.analysis.target_binding import HOST_KIND
-from devscope.backends.backend import Backend, Claimed, Code, Phase
+from devscope.backends.backend import Backend, Claimed, Code, Mlir, Phase
 from devscope.backends.registry import get_backend, run_passes_of
 from devscope.dialects.device import COMPILER_ATTR, COMPOSITE_ATTR, SCOPE_ATTR, TARGET_ATTR, ScopeAttr, TargetAttr
 from devscope.dialects.location import source_location
@@ -242,6 +249,13 @@ def generate(claimed: ClaimedFunction, session: Session) -> Code:
         raise wrong(claimed, f"gave {type(code).__name__} for what it claimed, which is no code")
     if problem := problem_of(code):
         raise wrong(claimed, problem)
+    complex_ = next(
+        (type_ for type_ in claimed.functions[0].function_type.inputs if isinstance(type_, ComplexType)), None
+    )
+    if complex_ is not None and not isinstance(code, Mlir):
+        raise wrong(
+            claimed, f"gave {type(code).__name__} for what takes a number of type {complex_}: only Mlir may"
+        )
     return code
 
 

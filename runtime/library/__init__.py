@@ -14,9 +14,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 from devscope.errors import DevscopeError, OptionError, option_note
+from devscope.runtime.dtypes import ENTRY_DTYPES
 from devscope.runtime.native import abi, compile_native, runtime_object
 from devscope.runtime.plugins import find_runtime
-from devscope.runtime.program import ENTRY_DTYPES, ArenaSpec, DeviceSpec, Entry, Program, TensorSpec, memory_of
+from devscope.runtime.program import ArenaSpec, DeviceSpec, Entry, Program, TensorSpec, memory_of
 from devscope.runtime.replaced_file import replaced_file
 from devscope.runtime.state import count_on_devices, states_of
 

@@ -6,6 +6,7 @@ import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
+import ml_dtypes
 import numpy as np
 import pytest
 import toy
@@ -368,6 +369,41 @@ def test_constants_of_a_match_in_code_on_tensors(monkeypatch: pytest.MonkeyPatch
     executable = devscope.compile(text, backends=["toy"], cache=False)
     found = executable(np.full((2, 3), 2, np.float32))
     np.testing.assert_array_equal(found, [[3, 6, 11], [20, 37, 70]])
+
+
+def with_a_number(element: str, operation: str) -> str:
+    """A tensor plus a number, as one operation that takes both."""
+    vector = f"tensor<2x{element}>"
+    return f"""func.func @main(%x: {vector}, %s: {element}) -> {vector} {{
+      %e = tensor.empty() : {vector}
+      %r = linalg.generic {{indexing_maps = [affine_map<(i) -> (i)>, affine_map<(i) -> (i)>],
+        iterator_types = ["parallel"]}} ins(%x : {vector}) outs(%e : {vector}) {{
+      ^bb0(%a: {element}, %o: {element}):
+        %v = {operation} %a, %s : {element}
+        linalg.yield %v : {element}
+      }} -> {vector}
+      return %r : {vector}
+    }}"""
+
+
+def test_types_that_numpy_lacks_in_python_functions(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(toy.Toy, "patterns", [Row("generic", op("linalg.generic"))])
+    monkeypatch.setattr(toy.Toy, "code", lambda *_: PythonCall("sum"), raising=False)
+    monkeypatch.setattr(toy.ToyRuntime, "function", lambda _, __: lambda x, s, out: np.add(x, s, out=out))
+    executable = devscope.compile(with_a_number("bf16", "arith.addf"), backends=["toy"], cache=False)
+    found = executable(np.ones(2, ml_dtypes.bfloat16), ml_dtypes.bfloat16(1.5))
+    np.testing.assert_array_equal(found.astype(np.float32), [2.5, 2.5])
+
+
+def test_complex_numbers_are_not_passed(monkeypatch: pytest.MonkeyPatch) -> None:
+    text = with_a_number("complex<f32>", "complex.add")
+    monkeypatch.setattr(toy.Toy, "patterns", [Row("generic", op("linalg.generic"))])
+    monkeypatch.setattr(toy.Toy, "code", lambda *_: PythonCall("sum"), raising=False)
+    with pytest.raises(BackendError, match="takes a number of type complex<f32>: only Mlir may"):
+        devscope.compile(text, backends=["toy"], cache=False)
+    monkeypatch.setattr(toy.Toy, "code", on_tensors)
+    found = devscope.compile(text, backends=["toy"], cache=False)(np.ones(2, np.complex64), np.complex64(2j))
+    np.testing.assert_array_equal(found, [1 + 2j, 1 + 2j])
 
 
 @pytest.mark.parametrize("claimed", [True, False])

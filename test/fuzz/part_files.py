@@ -18,8 +18,8 @@ from outcome import Outcome, from_error
 
 import devscope
 from devscope.errors import DevscopeError, ExecutableFormatError
+from devscope.runtime.dtypes import DTYPES
 from devscope.runtime.inspection import inspect
-from devscope.runtime.program import DTYPES
 
 PROGRAM = """\
 #d = #device.scope<"opencl", 0 : i64, "", "">

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from devscope.runtime.program import DTYPES
+from devscope.runtime.dtypes import DTYPES
 
 Array = np.ndarray[Any, np.dtype[Any]]
 Rng = np.random.Generator

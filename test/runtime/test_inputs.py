@@ -302,12 +302,12 @@ def test_bf16_arguments_are_bits() -> None:
 
 
 def test_bf16_results_without_ml_dtypes(monkeypatch: pytest.MonkeyPatch) -> None:
-    from devscope.runtime import entry
+    from devscope.runtime.dtypes import array_dtype
 
-    entry._extension_type.cache_clear()  # pyright: ignore[reportPrivateUsage]
+    array_dtype.cache_clear()
     monkeypatch.setitem(sys.modules, "ml_dtypes", None)
     with Executable(program(ROWS, {"main": Entry(symbol("rows"), [vector("bf16", 12)], [ROWS_OF_BITS])})) as exe:
-        entry._extension_type.cache_clear()  # pyright: ignore[reportPrivateUsage]
+        array_dtype.cache_clear()
         result = exe(np.arange(12, dtype=np.uint16))
         assert (result.dtype, result.shape) == (np.uint16, (3, 2))
 
