@@ -80,7 +80,8 @@ def _direction(w: Writer, x: str, number: int, back: bool, batch_first: bool) ->
     peep = w.op("Gather", w[7], which, axis=0) if w.has(7) else ""
     lengths = w.op("Cast", w[4], to=TensorProto.INT64) if w.has(4) else ""
     rows = w.op("Expand", w.number(0), w.op("Concat", w.reshape(time, 1), state, axis=0))
-    body = _Body(w, number, hidden, len(first))
+    known = [size if isinstance(size, int) else None for size in w.shape(0)[:2]]
+    body = _Body(w, number, known[::-1] if batch_first else known, hidden, len(first))
     place = body.op("Sub", body.op("Sub", time, body.constant(1, np.int64)), body.trip) if back else body.trip
     now = body.op("Gather", given, place, axis=0)
     step = {"RNN": _rnn, "GRU": _gru, "LSTM": _lstm}[w.node.op_type]
@@ -101,7 +102,10 @@ def _direction(w: Writer, x: str, number: int, back: bool, batch_first: bool) ->
 class _Body(Writer):
     """Of a Loop over time, which carries states and rows; constants stand in it, where inference looks for them."""
 
-    def __init__(self, outer: Writer, direction: int, hidden: int, states: int) -> None:
+    def __init__(
+        self, outer: Writer, direction: int, sizes: Sequence[int | None], hidden: int, states: int
+    ) -> None:
+        """``sizes``: how many steps and sequences, as far as they are known."""
         node = onnx.NodeProto()
         node.CopyFrom(outer.node)
         node.name = f"{node.name}.step{direction}"
@@ -109,7 +113,7 @@ class _Body(Writer):
         self.trip, self._going, self.rows = (f"{node.name}.{name}" for name in ("trip", "going", "rows"))
         self.states = [f"{node.name}.state{number}" for number in range(states)]
         self.hidden = hidden
-        self.shapes = [*[[None, hidden]] * states, [None, None, hidden]]
+        self.shapes = [*[[sizes[1], hidden]] * states, [*sizes, hidden]]
 
     def constant(self, array: Any, dtype: Any = np.float32) -> str:
         return self.op("Constant", value=numpy_helper.from_array(np.asarray(array, dtype)))

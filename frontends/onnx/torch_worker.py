@@ -35,9 +35,21 @@ def _imported(model: Any, resources: dict[str, str], functions: bool) -> Any:
         def _handle_node_Loop(self, node: Any) -> bool:
             (body,) = (attribute.g for attribute in node.attribute if attribute.name == "body")
             if goes_on(body) and len(node.input) - 1 == len(body.output):  # torch-mlir has those without rows
+                self._forget_sizes(node, body)
                 return False
             put_loop(self, onnx_importer.GraphInfo, node)
             return True
+
+        def _forget_sizes(self, node: Any, body: Any) -> None:
+            """Values that a loop begins with are of the body's types, which may not say as much of sizes."""
+            for number, (name, info) in enumerate(zip(node.input[2:], body.input[2:], strict=True), 2):
+                value, wanted = self._nv_map[name], self._cc.type_proto_to_type(info.type)
+                if value.type == wanted:
+                    continue
+                with ir.InsertionPoint(self._b), ir.Location.name(node.name):
+                    cast = ir.Operation.create("torch.tensor_static_info_cast", results=[wanted], operands=[value])
+                node.input[number] = f"{node.name}.initial{number}"
+                self._nv_map[node.input[number]] = cast.result
 
         def import_initializer(self, initializer: Any, extern_name: str | None = None) -> Any:
             name = resources.get(initializer.name) if extern_name is None else None

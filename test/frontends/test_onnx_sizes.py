@@ -135,6 +135,16 @@ CASES: dict[str, tuple[list[Any], dict[str, list[int | str]], dict[str, Any]]] =
         {"x": ["t", "n", 4], "l": ["n"], "h": [1, "n", 5]},
         {**recurrent("G", 3, 2), **recurrent("F", 3, 1), **recurrent("R", 1, 1), **recurrent("L", 4, 2)},
     ),
+    "loops of known sizes": (
+        [
+            node("LSTM", "u Lw Lr Lb", "y - yc", hidden_size=5, direction="bidirectional"),
+            node("RNN", "v Rw Rr", "r", hidden_size=5),
+            node("NonMaxSuppression", "boxes scores some half", "m"),
+            node("Cast", "m", "kept", to=TensorProto.FLOAT),
+        ],
+        {"u": ["t", 2, 4], "v": [3, "n", 4], "boxes": [1, "h", 4], "scores": [1, 2, "h"]},
+        {**recurrent("L", 4, 2), **recurrent("R", 1, 1), "some": np.array([2]), "half": np.float32([0.5])},
+    ),
     "selections": (
         [
             node("Round", "x", "whole"), node("Unique", "whole", "y0 i j k"),
