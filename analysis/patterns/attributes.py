@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from math import prod
 from typing import Any
 
 from xdsl.dialects.builtin import (
@@ -44,7 +45,8 @@ def python_value(attribute: Attribute | None) -> Any:
         case DenseArrayBase():
             return _numbers(attribute)
         case DenseIntOrFPElementsAttr():
-            return list(attribute.get_values())
+            values = list(attribute.get_values())
+            return values * prod(attribute.get_shape()) if len(values) == 1 else values  # of a splat there is one
         case _:
             text = str(attribute)
             enum = _ENUM.fullmatch(text)

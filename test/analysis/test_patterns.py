@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import pytest
-from xdsl.dialects.builtin import ModuleOp
+from xdsl.dialects.builtin import DenseIntOrFPElementsAttr, ModuleOp, TensorType, i64
 from xdsl.ir import Operation
 
 from devscope.analysis.patterns import Match, Pattern
+from devscope.analysis.patterns.attributes import python_value
 from devscope.dialects.context import make_planning_context
 from devscope.dialects.names import op_name
 from devscope.errors import OptionError
@@ -186,3 +187,9 @@ def test_what_no_pattern_can_be() -> None:
     ):
         with pytest.raises(OptionError):
             make()
+
+
+def test_splats_as_attributes() -> None:
+    """All of their elements, however many are stored."""
+    type_ = TensorType(i64, [2, 2])
+    assert python_value(DenseIntOrFPElementsAttr.from_list(type_, [7])) == [7] * 4
