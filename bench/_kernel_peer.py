@@ -1,6 +1,6 @@
 """One side of `kernels.py`, in a process of its own: it computes when it is told to.
 
-    python _kernel_peer.py devscope|device|numpy|torch|compile|iree|iree-dt|WAY THREADS DIRECTORY
+    python _kernel_peer.py devscope|device|numpy|torch|compile|cuda|iree|iree-dt|WAY THREADS DIRECTORY
                [--small] [--device NAME]
 
 Every line of standard input is a JSON object. ``{"load": NAME}`` makes a work's function from DIRECTORY's arrays,
@@ -30,7 +30,7 @@ import _bursts
 import numpy as np
 from _kernel_work import COPIED, Run, Work, works
 
-TOLERANCE = {"float32": 1e-4, "float64": 1e-10, "int64": 0.0}
+TOLERANCE = {"float16": 4e-3, "float32": 1e-4, "float64": 1e-10, "int64": 0.0}
 """Of the greatest magnitude of the result."""
 BATCH = 2e-4
 """Calls of less than so many seconds are timed together."""
@@ -80,6 +80,8 @@ class Side:
             return work.numpy(aligned(result.shape, result.dtype), *arrays)
         if self.kind in ("torch", "compile"):
             return self._torch(work, arrays, result)
+        if self.kind == "cuda":
+            return Queued(work, arrays, result)
         if self.kind in WAYS:
             program = self._partitioned(work, number)
             return lambda: program(*arrays)
@@ -208,6 +210,40 @@ class Loop:
         return time.perf_counter() - before
 
 
+class Queued:
+    """What torch has on a GPU: inputs are there before, results stay there. Products of f32 are not of tf32."""
+
+    def __init__(self, work: Work, arrays: list[Any], result: Any) -> None:
+        import torch
+
+        torch.set_grad_enabled(False)
+        torch.backends.cudnn.allow_tf32 = torch.backends.cuda.matmul.allow_tf32 = False
+        torch.backends.cudnn.benchmark = True
+        self._wait = torch.cuda.synchronize
+        out = torch.empty(result.shape, dtype=getattr(torch, str(result.dtype)), device="cuda")
+        self._run = work.torch(torch, out, *(torch.from_numpy(array).cuda() for array in arrays))
+
+    def __call__(self) -> Any:
+        return self._run().cpu()
+
+    def best_times(self, seconds: float) -> dict[str, float]:
+        """Of one of many, by the clock: the host does not wait between them."""
+        start = time.perf_counter()
+        repeats = 1 + int(max(seconds / 4, 10 * BATCH) / max(self._time(10) / 10, 1e-7))
+        best = float("inf")
+        while best == float("inf") or time.perf_counter() - start < seconds:
+            best = min(best, self._time(repeats) / repeats)
+        return {"wall": best}
+
+    def _time(self, count: int) -> float:
+        self._wait()
+        before = time.perf_counter()
+        for _ in range(count):
+            self._run()
+        self._wait()
+        return time.perf_counter() - before
+
+
 def compile_iree(text: str, flags: list[str]) -> bytes:
     """IREE's compiler in this process: a VM flatbuffer."""
     from iree.compiler.api import Output, Session, Source
@@ -306,6 +342,8 @@ def main() -> None:
                 )
             elif function is None:
                 answer = {"error": "not loaded"}
+            elif isinstance(function, Queued):
+                answer = function.best_times(request.get("burst") or request["seconds"])
             elif isinstance(function, Loop):
                 bursts = "burst" in request
                 answer = function.best_times(request["burst" if bursts else "seconds"], bursts)

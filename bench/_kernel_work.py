@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import _mlp
@@ -199,7 +199,9 @@ def _normal(*shapes: tuple[int, ...], dtype: Any = np.float32) -> Callable[[], l
 # ---------------------------------------------------------------------------------------------- contractions
 
 
-def _matmul(m: int, k: int, n: int, transposed: str = "", dtype: str = "f32", scales: bool = True) -> Work:
+def _matmul(
+    m: int, k: int, n: int, transposed: str = "", dtype: str = "f32", scales: bool = True, group: str = "matmul"
+) -> Work:
     """[m, k] x [k, n]; the side that ``transposed`` names comes as [k, m] or [n, k]."""
     a_shape = (k, m) if transposed == "A" else (m, k)
     b_shape = (n, k) if transposed == "B" else (k, n)
@@ -216,6 +218,8 @@ def _matmul(m: int, k: int, n: int, transposed: str = "", dtype: str = "f32", sc
 
     def by_numpy(out: Any, a: Any, b: Any) -> Run:
         a, b = straight(a, b)
+        if dtype == "f16":
+            return lambda: np.matmul(a.astype(np.float32), b.astype(np.float32)).astype(np.float16)
         return lambda: np.matmul(a, b, out=out)
 
     def by_torch(torch: Any, out: Any, a: Any, b: Any) -> Run:
@@ -226,9 +230,9 @@ def _matmul(m: int, k: int, n: int, transposed: str = "", dtype: str = "f32", sc
     name = f"matmul {shape}" + (f", {transposed} transposed" if transposed else "")
     return Work(
         name + (f", {dtype}" if dtype != "f32" else ""),
-        "matmul",
+        group,
         text,
-        _normal(a_shape, b_shape, dtype=np.float64 if dtype == "f64" else np.float32),
+        _normal(a_shape, b_shape, dtype=np.dtype(f"f{int(dtype[1:]) // 8}")),
         by_numpy,
         by_torch,
         "GFLOP/s",
@@ -881,6 +885,23 @@ def _graph(name: str, by_torch: Callable[..., Run]) -> Work:
 # ------------------------------------------------------------------------------------------------------- the table
 
 
+_LARGE = ((2048, "f16"), (4096, "f16"), (4096, "f32"), (8192, "f16"))
+
+
+def _large(s: Callable[[int], int]) -> list[Work]:
+    """Rows that fill a GPU."""
+    return [
+        _batch_matmul(s(64), s(512), s(128), s(512)),
+        _convolution("3x3", True, s(256), s(64), s(128), 3),
+        _convolution("3x3", False, s(256), s(64), s(128), 3),
+        _softmax(s(16384), s(2048)),
+        _layer_norm(s(16384), s(2048)),
+        *[_reduction("sum", s(8192), axis) for axis in (1, 0)],
+        _transpose(s(8192)),
+        _ten_operations(s(8192)),
+    ]
+
+
 def works(small: bool = False) -> dict[str, Work]:
     """All rows by name; ``small``: a sixteenth of every size, and the whole models as they are."""
 
@@ -937,5 +958,7 @@ def works(small: bool = False) -> dict[str, Work]:
         _broadcast_add(big),
         _graph("transformer block", _transformer_torch),
         _graph("convnet", _convnet_torch),
+        *[_matmul(s(n), s(n), s(n), dtype=d, group="large") for n, d in _LARGE],
+        *[replace(work, group="large") for work in _large(s)],
     ]
     return {work.name: work for work in found}

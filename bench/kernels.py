@@ -6,8 +6,8 @@ each per round, so that what else the machine does disturbs all alike. A turn is
 ratios of rounds, and a row's that to the best peer. Before a time counts, results are compared with numpy's.
 
     python bench/kernels.py [--rows matmul conv ...] [--threads 1 2] [--rounds 5] [--seconds 0.1] [--bursts]
-                            [--small] [--peers numpy torch compile iree iree-dt] [--torch PYTHON] [--json FILE]
-                            [--device opencl:0]
+                            [--small] [--peers numpy torch compile cuda iree iree-dt] [--torch PYTHON]
+                            [--json FILE] [--device opencl:0]
 
 Peers keep the memory of results: numpy and torch write to arrays that are there (``out=``), and their allocator
 gives nothing back to the system; inputs of IREE are on its device, whose allocator caches. devscope's caller drops
@@ -20,7 +20,8 @@ On a busy machine, ``--bursts``: calls are in bursts under real-time priority (`
 With ``--device`` the work is on a device of the same cores, beside devscope's host code and the peers, all on as
 many threads as the process has cores. Inputs and results stay on the device: a loop in the program repeats the
 work, and the table has the time of an iteration by the clock: launches count, copies to and from the host do not.
-So it does for devscope's host code there.
+So it does for devscope's host code there. The peer
+of ``cuda:0`` is torch on that GPU, and the rows are those that fill one, too, of the group `large`.
 
 Torch may live in an environment of its own; PYTHON is its interpreter (default: $DEVSCOPE_TORCH_PYTHON, else this
 one, else that of build/bench/torch). Without one, it is left out. To make one:
@@ -46,7 +47,15 @@ import numpy as np
 from _kernel_work import COPIED, Work, works
 from _processes import repository
 
-PEERS = {"numpy": "numpy", "torch": "torch", "compile": "t.compile", "iree": "IREE", "iree-dt": "IREE dt"}
+PEERS = {
+    "numpy": "numpy",
+    "torch": "torch",
+    "compile": "t.compile",
+    "cuda": "t.CUDA",
+    "iree": "IREE",
+    "iree-dt": "IREE dt",
+}
+OF_TORCH = ("torch", "compile", "cuda")
 SIDES = ("device", "devscope", *PEERS)
 TARGET_OF_HOST = 0.8
 """Of the speed of devscope's host code, for a device."""
@@ -298,25 +307,27 @@ def main() -> int:
     parser.add_argument("--seconds", type=float, default=0.1, help="of a turn (default: 0.1)")
     parser.add_argument("--bursts", action="store_true", help="short bursts under real-time priority")
     parser.add_argument("--small", action="store_true", help="a sixteenth of every size: does it run?")
-    parser.add_argument("--peers", nargs="+", choices=tuple(PEERS), default=tuple(PEERS), help="default: all")
+    parser.add_argument("--peers", nargs="+", choices=tuple(PEERS), help="default: all of the device's")
     parser.add_argument("--torch", metavar="PYTHON", help="a Python that has torch 2.13 and numpy")
     parser.add_argument("--json", metavar="FILE", help="where to write all figures")
     options = parser.parse_args()
     device = options.device
     threads = options.threads or ([len(os.sched_getaffinity(0))] if device else [1, 2])
+    on_gpu = (device or "").startswith("cuda")
     table = works(options.small)
     names = [
         name
         for name, work in table.items()
-        if not options.rows or any(row == work.group or name.startswith(row) for row in options.rows)
+        if (not options.rows and (on_gpu or work.group != "large"))
+        or any(row == work.group or name.startswith(row) for row in options.rows or ())
     ]
     if not names or options.list:
         for name, work in table.items():
             print(f"{work.group:12} {name}")
         return 0 if options.list else 2
-    peers = list(options.peers)
-    torch = find_torch(options.torch) if {"torch", "compile"} & set(peers) else None
-    peers = peers if torch else [peer for peer in peers if peer not in ("torch", "compile")]
+    peers = options.peers or [peer for peer in PEERS if (peer == "cuda") == on_gpu]
+    torch = find_torch(options.torch) if {*OF_TORCH} & set(peers) else None
+    peers = peers if torch else [peer for peer in peers if peer not in OF_TORCH]
     load = os.getloadavg()[0]
     if load > BUSY:
         print(f"the machine is busy (load {load:.1f}): figures of several threads say little")
@@ -326,7 +337,7 @@ def main() -> int:
             Side(
                 kind,
                 count,
-                torch if kind in ("torch", "compile") and torch else sys.executable,
+                torch if kind in OF_TORCH and torch else sys.executable,
                 directory,
                 options.small,
                 {"device": device, "devscope": "cpu:0" if device else None}.get(kind),

@@ -1,7 +1,7 @@
 """Device binaries of strangers, looked over before a driver sees them: SPIR-V and PTX.
 
 Drivers are known to end the process when they are given a truncated module. This does not replace a validator
-(`opencl_build_apart` asks one): it makes sure that there are whole instructions, whole functions, and the kernels
+(`build_apart` asks one): it makes sure that there are whole instructions, whole functions, and the kernels
 that the program's records name.
 """
 

@@ -38,8 +38,13 @@ _ODD_INTEGER = re.compile(r'(?<![\w%@."$-])i(?!(?:1|8|16|32|64)\b)\d\d?\b')
 #: What GVN makes of a load of a part of a vector that was stored: shifts of one integer of all of its bits.
 _WIDE_INTEGER = re.compile(r'(?<![\w%@."$-])i\d{3,}\b')
 
-#: The SPIR-V backend makes 1.0 of i1 as a signed number. LLVM also makes these of wider integers that were an i1.
+#: The SPIR-V backend makes 1.0 of i1 as a signed number, and so does NVPTX's in bf16. LLVM also makes these of
+#: wider integers that were an i1.
 _SIGNED_BIT = re.compile(r"= sitofp (i1|<\d+ x i1>) (\S+) to (<\d+ x (\w+)>|\w+)")
+
+#: A store of the low bits of a register of 32 bits. Where that is the result of arithmetic on floats, ptxas 13.0
+#: converts the number to an integer of so many bits instead.
+_NARROW_STORE = re.compile(r"(?P<store>st\S*\.b(?P<bits>8|16)) (?P<place>\t\[[^]]*\]), (?P<value>%r\d+);")
 
 
 def optimise(llvm: Any, machine: Mapping[str, Any], text: str, level: int = 2) -> tuple[Any, Any]:
@@ -70,10 +75,12 @@ def emit(llvm: Any, machine: Mapping[str, Any], text: str) -> bytes:
         if _WIDE_INTEGER.search(str(module)):
             target, module = optimise(llvm, machine, text, level=1)
         _check_integers(module)
-        optimised = str(module)
-        exact = _SIGNED_BIT.sub(_select, optimised)
-        module = module if exact == optimised else llvm.parse_assembly(exact)
-    return target.emit_assembly(module).encode() if machine["assembly"] else target.emit_object(module)
+    optimised = str(module)
+    exact = _SIGNED_BIT.sub(_select, optimised)
+    module = module if exact == optimised else llvm.parse_assembly(exact)
+    if not machine["assembly"]:
+        return target.emit_object(module)
+    return _NARROW_STORE.sub(_store_low_bits, target.emit_assembly(module)).encode()
 
 
 def _check_integers(module: Any) -> None:
@@ -86,6 +93,11 @@ def _select(conversion: re.Match[str]) -> str:
     condition, value, type_, element = conversion.groups()
     minus = f"splat ({element} -1.0)" if element else "-1.0"
     return f"= select {condition} {value}, {type_} {minus}, {type_} {'zeroinitializer' if element else '0.0'}"
+
+
+def _store_low_bits(store: re.Match[str]) -> str:
+    register = f"{{ .reg .b16 %low; cvt.u16.u32 %low, {store['value']};"
+    return f"{register} {store['store']} {store['place']}, %low; }}"
 
 
 def _answer(llvm: Any, machine: Mapping[str, Any], text: str) -> Reply:

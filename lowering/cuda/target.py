@@ -17,30 +17,20 @@ from devscope.lowering.kernels.table import Row, Schedules
 from devscope.lowering.mlir_util import RunPasses
 from devscope.lowering.pipelines import pipeline
 from devscope.lowering.target import DeviceBinary, KernelTarget, Lanes, Options
+from devscope.runtime.cuda_architectures import PTX_VERSIONS
 
-#: The first version of PTX for each architecture. Later devices run what was compiled for an earlier one.
-_PTX_OF = {
-    "sm_75": "6.3",
-    "sm_80": "7.0",
-    "sm_86": "7.1",
-    "sm_87": "7.4",
-    "sm_89": "7.8",
-    "sm_90": "7.8",
-    "sm_100": "8.6",
-    "sm_103": "8.8",
-    "sm_120": "8.7",
-}
 _DEFAULT = "sm_75"
 _VERSIONS = ["6.3", "6.4", "6.5", *(f"7.{n}" for n in range(9)), *(f"8.{n}" for n in range(9)), "9.0"]
 
 
 def _check_options(options: Options) -> None:
     arch, ptx = _arch_and_ptx(options)
-    if arch not in _PTX_OF:
+    if arch not in PTX_VERSIONS:
         raise OptionError(
-            f"option 'arch' of target kind 'cuda': '{arch}' is not known", notes=[f"legal: {', '.join(_PTX_OF)}"]
+            f"option 'arch' of target kind 'cuda': '{arch}' is not known",
+            notes=[f"legal: {', '.join(PTX_VERSIONS)}"],
         )
-    legal = _VERSIONS[_VERSIONS.index(_PTX_OF[arch]) :]
+    legal = _VERSIONS[_VERSIONS.index(PTX_VERSIONS[arch]) :]
     if ptx not in legal:
         raise OptionError(
             f"option 'ptx' of target kind 'cuda': {arch} has no PTX {ptx}", notes=[f"legal: {', '.join(legal)}"]
@@ -57,13 +47,13 @@ def _has_tensor_cores(arch: str) -> bool:
 
 def _arch_and_ptx(options: Options) -> tuple[str, str]:
     arch = str(options.get("arch", _DEFAULT))
-    return arch, str(options.get("ptx", _PTX_OF.get(arch)))
+    return arch, str(options.get("ptx", PTX_VERSIONS.get(arch)))
 
 
 def _compile_kernels(gpu_modules: Any, run_passes: RunPasses, options: Options) -> DeviceBinary:
     machine, gpu_to_llvm = _machine(options), pipeline("cuda/gpu_to_llvm")
     return compile_kernels(
-        gpu_modules, run_passes, "cuda", gpu_to_llvm, machine, call_math_functions, _declare_dynamic
+        gpu_modules, run_passes, "cuda", gpu_to_llvm, machine, call_math_functions, _declare_dynamic, _ALIGNMENT
     )
 
 
@@ -88,6 +78,9 @@ def _choose_kernels(options: Options, rows: Sequence[Row]) -> Schedules:
     return gpu_schedules(rows, _has_tensor_cores(arch), bool(options.get("tf32")))
 
 
+_ALIGNMENT = 256
+"""That of cuMemAlloc, and of parts of buffers."""
+
 _WARP = Lanes(32, ("f32", "i32"))
 
 TARGET = KernelTarget(
@@ -96,7 +89,7 @@ TARGET = KernelTarget(
     floats=("f16", "bf16", "f32", "f64"),
     choose_kernels=_choose_kernels,
     lanes=lambda _: _WARP,
-    alignment=256,
+    alignment=_ALIGNMENT,
     check_options=_check_options,
     prepare=shared_emitter,
 )

@@ -1,6 +1,6 @@
 """Kernels in the gpu dialect -> LLVM IR, for every target that goes through it."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from devscope.errors import LoweringError, SourceLocation
@@ -68,10 +68,12 @@ def compile_kernels(
     machine: Machine,
     prepare: Callable[[Any, RunPasses], None],
     finish: Callable[[str], str] = str,
+    alignment: int = 1,
 ) -> DeviceBinary:
     """Compile ``gpu.module`` operations for ``machine``; the pipeline ``gpu_to_llvm`` replaces the gpu dialect.
 
     ``prepare`` is called with ``gpu_modules`` first and may put functions beside them; ``finish`` changes LLVM IR.
+    ``alignment``: of buffers, in bytes.
     Raises LoweringError for an operation that the device cannot run.
     """
     kernels: list[tuple[str, list[int]]] = []
@@ -91,7 +93,7 @@ def compile_kernels(
     keep_private_memory(gpu_modules)
     _merge(gpu_modules)
     run_passes(gpu_modules.operation, pipeline("gpu/to_llvm"))
-    _mark_noalias(gpu_modules, written)
+    _mark_pointers(gpu_modules, kernels, written, alignment)
     text = finish(to_llvm_ir(gpu_modules, target))
     try:
         return DeviceBinary(shared_emitter().emit(text, machine), kernels)
@@ -140,22 +142,33 @@ def _cells(type_: Any) -> list[int]:
     return [mlir_util.element_bytes(type_)]
 
 
-def _mark_noalias(module: Any, written: dict[str, list[int]]) -> None:
-    """Let LLVM keep a reduction's accumulator in a register instead of storing it in every iteration.
+def _mark_pointers(
+    module: Any, kernels: Sequence[tuple[str, list[int]]], written: dict[str, list[int]], alignment: int
+) -> None:
+    """Say how buffers are aligned, and let LLVM keep a reduction's accumulator in a register instead of storing it
+    in every iteration.
 
-    Sound because bufferisation gives a result the buffer of an input only where each iteration reads just
-    the element that it writes (one-shot bufferisation's rule for elementwise accesses); those reads come
+    The latter is sound because bufferisation gives a result the buffer of an input only where each iteration reads
+    just the element that it writes (one-shot bufferisation's rule for elementwise accesses); those reads come
     before the write whatever the alias information says.
     """
     context = module.context
-    noalias = ir.DictAttr.get({"llvm.noalias": ir.UnitAttr.get(context)}, context)
-    empty = ir.DictAttr.get({}, context)
+    i64 = ir.IntegerType.get_signless(64, context)
+    aligned = {"llvm.align": ir.IntegerAttr.get(i64, alignment)} if alignment > 1 else {}
+    alone = {"llvm.noalias": ir.UnitAttr.get(context)}
+    cells = dict(kernels)
     for op in mlir_util.children(module.operation):
-        pointers = written.get(mlir_util.symbol_name(op)) if op.name == "llvm.func" else None
-        if pointers:
+        name = mlir_util.symbol_name(op) if op.name == "llvm.func" else ""
+        if name in cells:
             count = len(mlir_util.entry_block(op).arguments)
-            attributes = [noalias if i in pointers else empty for i in range(count)]
-            op.attributes["arg_attrs"] = ir.ArrayAttr.get(attributes, context)
+            attributes = [
+                {**(aligned if size == 0 else {}), **(alone if number in written[name] else {})}
+                for number, size in enumerate(cells[name][:count])
+            ]
+            attributes += [{}] * (count - len(attributes))
+            op.attributes["arg_attrs"] = ir.ArrayAttr.get(
+                [ir.DictAttr.get(one, context) for one in attributes], context
+            )
 
 
 def _merge(gpu_modules: Any) -> None:

@@ -1,19 +1,114 @@
-"""CUDA devices: none yet. Programs are compiled for them, but nothing loads NVIDIA's driver or runs kernels."""
+"""The CUDA driver: the devices that NVIDIA's driver knows."""
 
-from devscope.errors import option_note
-from devscope.runtime.drivers import Device, Driver
+import ctypes
+import os
+import threading
+from functools import cache
+
+from devscope.errors import DeviceError, option_note
+from devscope.runtime.cuda_architectures import PTX_VERSIONS, architecture_of
+from devscope.runtime.drivers import Device, Driver, forked
+from devscope.runtime.drivers import cuda_api as api
+from devscope.runtime.drivers.cuda_api import LIBRARY, CudaLibrary
+from devscope.runtime.drivers.cuda_device import CudaDevice
 
 
 class CudaDriver(Driver):
     type = "cuda"
     advice = option_note(
-        "devscope compiles for CUDA, but does not run that yet: compile the program for another device, such as",
+        f"CUDA devices need NVIDIA's driver ({LIBRARY}): install it, or compile the program for another device, "
+        "such as",
         "devices",
         {"cuda:0": "opencl:0"},
     )
 
     def devices(self) -> list[Device]:
-        return []
+        return list(cuda_devices()[0])
+
+    def problems(self) -> list[str]:
+        return list(cuda_devices()[1])
 
 
 DRIVER = CudaDriver()
+
+
+def cuda_devices() -> tuple[list[CudaDevice], list[str]]:
+    """All CUDA devices that devscope has code for, in CUDA's order, and what was found but cannot be used.
+
+    They are looked for once per process. Raises :class:`DeviceError` in one that was forked after that.
+    """
+    if _forked:
+        raise forked()
+    with _search_lock:
+        return _search()
+
+
+_search_lock = threading.Lock()
+_forked = False
+
+
+def _after_fork() -> None:
+    global _forked
+    _forked = _forked or _search_lock.locked() or (_search.cache_info().currsize > 0 and bool(_search()[0]))
+
+
+os.register_at_fork(after_in_child=_after_fork)
+
+
+@cache
+def _search() -> tuple[list[CudaDevice], list[str]]:
+    try:
+        loaded = ctypes.CDLL(LIBRARY)
+    except OSError:
+        return [], []  # a machine without NVIDIA's driver
+    found: list[CudaDevice] = []
+    problems: list[str] = []
+    try:
+        library = CudaLibrary(loaded)
+        for number in range(library.device_count()):
+            handle = library.integer("cuDeviceGet", number)
+            device = _describe(library, number, handle)
+            if isinstance(device, str):
+                problems.append(device)
+            else:
+                found.append(device)
+    except (DeviceError, OSError) as error:
+        problems.append(f"CUDA: {error}")
+    return found, problems
+
+
+def _describe(library: CudaLibrary, number: int, handle: int) -> CudaDevice | str:
+    """A device, or why it cannot be used."""
+
+    def attribute(which: int) -> int:
+        return library.integer("cuDeviceGetAttribute", which, handle)
+
+    major, minor = attribute(api.COMPUTE_CAPABILITY_MAJOR), attribute(api.COMPUTE_CAPABILITY_MINOR)
+    description = library.device_name(handle)
+    architecture = architecture_of(major, minor)
+    if architecture is None:
+        return f"cuda:{number}: {description} is of compute capability {major}.{minor}, and {_FIRST} is needed"
+    version = library.integer("cuDriverGetVersion")
+    driver = f"CUDA {version // 1000}.{version % 1000 // 10}"
+    return CudaDevice(
+        name=f"cuda:{number}",
+        type="cuda",
+        description=description,
+        platform=f"NVIDIA CUDA, compute capability {major}.{minor}",
+        driver=driver,
+        memory_bytes=library.total_memory(handle),
+        max_workgroup_size=attribute(api.MAX_THREADS_PER_BLOCK),
+        compute_units=attribute(api.MULTIPROCESSOR_COUNT),
+        fp64=True,
+        fp16=True,
+        spirv_versions=(),
+        local_memory_bytes=attribute(api.MAX_SHARED_MEMORY_PER_BLOCK_OPTIN),
+        base_alignment=256,
+        identity="|".join([description, f"{major}.{minor}", driver]),
+        library=library,
+        handle=handle,
+        architecture=architecture,
+    )
+
+
+_FIRST = ".".join(next(iter(PTX_VERSIONS)).removeprefix("sm_"))

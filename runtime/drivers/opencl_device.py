@@ -14,8 +14,8 @@ from devscope.errors import DeviceError
 from devscope.runtime.binary_check import problem_of_binary
 from devscope.runtime.drivers import Device, DeviceProgram
 from devscope.runtime.drivers import opencl_api as cl
+from devscope.runtime.drivers.build_apart import build_apart
 from devscope.runtime.drivers.opencl_api import OpenCLLibrary, error_name
-from devscope.runtime.drivers.opencl_build_apart import build_apart
 from devscope.runtime.drivers.opencl_spir import BUILD_OPTIONS, to_spir
 from devscope.runtime.native import abi
 
@@ -171,7 +171,7 @@ class OpenCLDevice(Device):
         )
 
     def build_apart(self, binary: bytes) -> bytes | None:
-        return build_apart(self.label, self.name, binary)
+        return build_apart(self.label, self.name, "opencl", binary)
 
     def _built(self, handle: int, options: bytes = b"") -> OpenCLProgram:
         program = OpenCLProgram(self, handle)

@@ -7,7 +7,7 @@ import os
 import sys
 import zlib
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -27,10 +27,11 @@ from devscope.lowering import stages
 from devscope.lowering.codegen.device_emitter import SPIRV, DeviceEmitter, Machine
 from devscope.runtime import executable
 from devscope.runtime.cache import DIRECTORY_VARIABLE, DiskCache
+from devscope.runtime.drivers.build_apart import problem_by_validator
 from devscope.runtime.drivers.opencl import opencl_devices
-from devscope.runtime.drivers.opencl_build_apart import problem_by_validator
 
 EMULATE_VARIABLE = "DEVSCOPE_TEST_EMULATE"
+CUDA_VARIABLE = "DEVSCOPE_TEST_CUDA"
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -96,24 +97,32 @@ def cuda(cache_directory: Path) -> Callable[[], AbstractContextManager[object]]:
 _OPENCL_ONLY = ("delayed_queues", "opencl_functions", "opencl_queues", "opencl_devices")
 
 
+@pytest.fixture(scope="session", autouse=True)
+def everything_on_cuda(cache_directory: Path) -> Iterator[bool]:
+    """``make emulate``, ``make cuda``: what is for OpenCL is compiled for CUDA instead, and emulated, or not."""
+    emulates = EMULATE_VARIABLE in os.environ and emulator() is not None
+    if not emulates and CUDA_VARIABLE not in os.environ:
+        yield False
+        return
+    patch = pytest.MonkeyPatch()
+    with emulated_cuda(cache_directory / "emulated") if emulates else nullcontext():
+        patch.setattr(devscope, "compile", on_cuda(devscope.compile))
+        patch.setattr(executable, "resolve_devices", found_on_cuda(executable.resolve_devices))
+        yield True
+        patch.undo()
+
+
 @pytest.fixture(autouse=True)
-def everything_on_cuda(
-    request: pytest.FixtureRequest, cache_directory: Path, monkeypatch: pytest.MonkeyPatch
-) -> Iterator[None]:
-    """``make emulate``: what is for OpenCL is compiled for CUDA, and emulated, instead."""
-    if EMULATE_VARIABLE not in os.environ or emulator() is None:
-        yield
+def on_cuda_if_it_can_be(request: pytest.FixtureRequest, everything_on_cuda: bool) -> None:
+    if not everything_on_cuda:
         return
     of_opencl = any(hasattr(request.module, name) for name in _OPENCL_ONLY)
     if of_opencl or any(word in request.function.__name__ for word in ("opencl", "ptx")):
         pytest.skip("about OpenCL's functions, or what it lacks")
     if request.node.get_closest_marker("not_emulated"):
         pytest.skip("about other processes, a driver's memory, its targets or its speed")
-    with emulated_cuda(cache_directory / "emulated"):
+    if EMULATE_VARIABLE in os.environ:
         set_order(zlib.crc32(request.node.name.encode()) % 97)
-        monkeypatch.setattr(devscope, "compile", on_cuda(devscope.compile))
-        monkeypatch.setattr(executable, "resolve_devices", found_on_cuda(executable.resolve_devices))
-        yield
 
 
 @pytest.fixture(params=["shared", "apart"])

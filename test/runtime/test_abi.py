@@ -11,12 +11,12 @@ import numpy as np
 import pytest
 from test_sanitizers import build
 
-from devscope.runtime.drivers import opencl_device
+from devscope.runtime.drivers import cuda_device, opencl_device
 from devscope.runtime.interpreter import NUMPY
 from devscope.runtime.native import abi, compile_native
 from devscope.runtime.program import DYNAMIC_LOCAL_SIZE
 
-MODULES = {"abi.h": abi, "opencl.c": opencl_device}
+MODULES = (abi, opencl_device, cuda_device)
 
 
 def assertions() -> list[str]:
@@ -30,7 +30,7 @@ def assertions() -> list[str]:
     ]
     enums: list[type[IntEnum]] = [abi.Origin, abi.Operation, abi.Code, abi.Problem]
     found += [f"{enum.__name__.upper()}_{item.name} == {item.value}" for enum in enums for item in enum]
-    for module in MODULES.values():
+    for module in MODULES:
         for name, struct in vars(module).items():
             if isinstance(struct, type) and issubclass(struct, ctypes.Structure):
                 found.append(f"sizeof({name}) == {ctypes.sizeof(struct)}")

@@ -21,7 +21,7 @@ from devscope.cli.main import main
 from devscope.errors import DeviceError, ExecutableFormatError, InputError, OptionError
 from devscope.runtime import file_format
 from devscope.runtime.binary_check import problem_of_binary
-from devscope.runtime.drivers.opencl_build_apart import build_apart
+from devscope.runtime.drivers.build_apart import build_apart
 from devscope.runtime.executable import Executable
 from devscope.runtime.file_format import read_program, save_program
 from devscope.runtime.object_file import check_object, is_allowed, read_symbols

@@ -1,11 +1,11 @@
-"""The process in which `opencl_build_apart` lets a driver build: SPIR-V from stdin, its binary to stdout."""
+"""The process in which `build_apart` lets a driver build: a binary from stdin, what it made of it to stdout."""
 
 import os
 import sys
 
 from devscope.errors import DeviceError
-from devscope.runtime.drivers.opencl import DRIVER
-from devscope.runtime.drivers.opencl_build_apart import REFUSED
+from devscope.runtime.devices import find_device
+from devscope.runtime.drivers.build_apart import REFUSED
 
 
 def _main(name: str) -> int:
@@ -14,7 +14,7 @@ def _main(name: str) -> int:
     os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
     binary = sys.stdin.buffer.read()
     try:
-        device = DRIVER.find(name)
+        device = find_device(name)
         if device is None:
             raise DeviceError(f"there is no {name}")
         _, built = device.build(binary, None)

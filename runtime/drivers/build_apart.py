@@ -1,6 +1,7 @@
-"""Builds a stranger's SPIR-V in a process of its own (`opencl_build_worker`), which the driver may end.
+"""Builds a stranger's SPIR-V or PTX in a process of its own (`build_worker`), which the driver may end.
 
-The validator of SPIR-V Tools looks at the module first where it is installed (the extra ``opencl`` does that).
+The validator of SPIR-V Tools looks at a module of SPIR-V first where it is installed (the extra ``opencl`` does
+that).
 """
 
 import importlib.util
@@ -17,18 +18,20 @@ _SECONDS = 300
 REFUSED = 3
 """Status of that process when the driver refuses the module; its message is on stderr."""
 
-_ADVICE = "compile the program again for target 'opencl'"
 
+def build_apart(label: str, name: str, kind: str, binary: bytes) -> bytes | None:
+    """What the driver makes of a binary of the target ``kind`` for the device ``name``; None where it gives none.
 
-def build_apart(label: str, name: str, binary: bytes) -> bytes | None:
-    """The driver's binary of a SPIR-V module for the device ``name``; None where the driver gives none.
-
-    ``label`` is the device in messages. Raises :class:`DeviceError` when the module is not valid, or when the
+    ``label`` is the device in messages. Raises :class:`DeviceError` when the binary is not valid, or when the
     driver refuses it or does not survive it.
     """
-    if problem := problem_of_binary("opencl", binary) or problem_by_validator(binary):
-        raise DeviceError(f"{label}: the device binary is {problem}", notes=[_ADVICE])
-    command = python_module("devscope.runtime.drivers.opencl_build_worker", name)
+    advice = f"compile the program again for target '{kind}'"
+    problem = problem_of_binary(kind, binary)
+    if kind == "opencl":
+        problem = problem or problem_by_validator(binary)
+    if problem:
+        raise DeviceError(f"{label}: the device binary is {problem}", notes=[advice])
+    command = python_module("devscope.runtime.drivers.build_worker", name)
     try:
         process = subprocess.run(command, input=binary, capture_output=True, timeout=_SECONDS, check=False)
     except subprocess.TimeoutExpired:
@@ -37,11 +40,11 @@ def build_apart(label: str, name: str, binary: bytes) -> bytes | None:
         return process.stdout or None
     text = process.stderr.decode(errors="replace").strip()
     if process.returncode == REFUSED:
-        raise DeviceError(f"{label}: the driver refused the device binary", notes=[*text.splitlines(), _ADVICE])
+        raise DeviceError(f"{label}: the driver refused the device binary", notes=[*text.splitlines(), advice])
     how = ending(process.returncode, text)
     if not crashed(process.returncode):
         raise DeviceError(f"{label}: the process in which the driver builds failed: {how}")
-    raise DeviceError(f"{label}: the driver does not survive the device binary ({how})", notes=[_ADVICE])
+    raise DeviceError(f"{label}: the driver does not survive the device binary ({how})", notes=[advice])
 
 
 @cache
