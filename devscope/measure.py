@@ -55,19 +55,19 @@ def measure_machine() -> Machine:
     Raises DevscopeError when a device cannot run programs, and DeviceError when what is measured cannot be: the
     machine does other work.
     """
-    infos = list_devices()
-    host = infos[0].name
+    first, *others = list_devices()
+    host = first.name
     devices: dict[str, Device] = {}
     links: dict[tuple[str, str], Link] = {}
-    for info in infos:
-        with _Loop(info.name, _ADD) as additions:
-            devices[info.name] = _measure_device(info, additions)
-            if info.name == host:
-                continue
-            most = _CACHED * max(devices[host].bandwidth, devices[info.name].bandwidth)
-            bandwidth, latency = _measure_link(host, info.name, additions, most)
-        for pair in ((host, info.name), (info.name, host)):
-            links[pair] = Link(*pair, bandwidth, latency)
+    with _Loop(host, _ADD) as on_host:
+        devices[host] = _measure_device(first, on_host)
+        for info in others:
+            with _Loop(info.name, _ADD) as additions:
+                devices[info.name] = _measure_device(info, additions)
+                most = _CACHED * max(devices[host].bandwidth, devices[info.name].bandwidth)
+                bandwidth, latency = _measure_link(host, info.name, (additions, on_host), most)
+            for pair in ((host, info.name), (info.name, host)):
+                links[pair] = Link(*pair, bandwidth, latency)
     return Machine(devices, links, host, source="this machine", shared=tuple(memory_groups()))
 
 
@@ -87,13 +87,19 @@ def _measure_device(info: DeviceInfo, additions: _Loop) -> Device:
     return Device(info.name, flops, bandwidth, launch, float(info.memory_bytes) or None)
 
 
-def _measure_link(host: str, device: str, additions: _Loop, most: float) -> tuple[float, float]:
-    """Bandwidth and latency of one direction: half of a round trip, less the operation that stands in it."""
+def round_trips(host: str, device: str) -> _Loop:
+    """Each iteration adds on a device, then on the host: without that, nothing would be copied inside the loop."""
+    return _Loop(host, _ROUND_TRIP.format(scope=_scope(device), host=_scope(host)))
+
+
+def _measure_link(host: str, device: str, additions: Sequence[_Loop], most: float) -> tuple[float, float]:
+    """Bandwidth and latency of one direction: half of a round trip, less the operations that stand in it."""
 
     def seconds(size: int) -> float:
-        return max(_rest(trips.seconds(size), additions.seconds(size)) / 2, size * _BYTES / most)
+        alone = sum(loop.seconds(size) for loop in additions)
+        return max(_rest(trips.seconds(size), alone) / 2, size * _BYTES / most)
 
-    with _Loop(host, _ROUND_TRIP.format(scope=_scope(device), host=_scope(host))) as trips:
+    with round_trips(host, device) as trips:
         return _line(
             lambda: [(size * _BYTES, seconds(size)) for size in _SIZES],
             MOST_BANDWIDTH,
@@ -153,7 +159,9 @@ _ADD = "    %y = linalg.add ins(%x, %a : !t, !t) outs(%e : !t) -> !t"
 
 _ROUND_TRIP = """\
     %there = linalg.add {{device.scope = {scope}}} ins(%x, %a : !t, !t) outs(%e : !t) -> !t
-    %y = "device.device_copy"(%there) {{src = {scope}, dst = {host}}} : (!t) -> !t"""
+    %back = "device.device_copy"(%there) {{src = {scope}, dst = {host}}} : (!t) -> !t
+    %f = tensor.empty(%size) : !t
+    %y = linalg.add {{device.scope = {host}}} ins(%back, %a : !t, !t) outs(%f : !t) -> !t"""
 
 _PRODUCTS = """
 func.func @main(%a: !t {{device.scope = {scope}}}) -> (!t {{device.scope = {scope}}}) {{
@@ -192,7 +200,7 @@ class _Loop:
 
     def __init__(self, device: str, body: str) -> None:
         text = _LOOP.format(scope=_scope(device), body=body)
-        self._executable = _compile(text, "tensor<?xf32>", device)
+        self.executable = _compile(text, "tensor<?xf32>", device)
         self._least: dict[int, float] = {}
         self._many: dict[int, int] = {}
         """How many iterations take long enough, by size."""
@@ -206,7 +214,7 @@ class _Loop:
         data: NDArray[np.float32] = np.zeros(size, np.float32)
 
         def run(iterations: int) -> float:
-            return _best(lambda: self._executable(data, iterations))
+            return _best(lambda: self.executable(data, iterations))
 
         few, many = 1, self._many.get(size, 9)
         short = run(few)
@@ -221,7 +229,7 @@ class _Loop:
         return self
 
     def __exit__(self, *error: object) -> None:
-        self._executable.close()
+        self.executable.close()
 
 
 class _Products:

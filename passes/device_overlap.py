@@ -3,7 +3,8 @@
 Runs on a split module. In every block of a host function, calls of device functions come as soon as what they need
 is there, after them host work that other devices wait for, then what nobody waits for, and copies to the host,
 which block, last. So the host works while devices do, and devices work at the same time. Tensors are values:
-operations may stand in any order in which operands come first, if those with side effects keep theirs.
+operations may stand in any order in which operands come first, if those with side effects keep theirs. What an
+assertion comes before it may guard: an index that does not exist, or extents that differ, must not be met earlier.
 """
 
 import heapq
@@ -14,6 +15,7 @@ from itertools import pairwise
 
 from xdsl.ir import Block, Operation
 
+from devscope.analysis.assertions import asserts, may_be_guarded
 from devscope.analysis.captured_values import definitions_in
 from devscope.analysis.classify import (
     CONTROL_FLOW,
@@ -96,6 +98,12 @@ def _order(block: Block, ranks: _Ranks) -> bool:
     needs = {number: {position[made] for made in definitions_in(block, op)} for number, op in enumerate(ops)}
     for before, after in pairwise(number for number, op in enumerate(ops) if _keeps_its_place(op, ranks)):
         needs[after].add(before)
+    guard: int | None = None
+    for number, op in enumerate(ops):
+        if guard is not None and may_be_guarded(op):
+            needs[number].add(guard)
+        if asserts(op):
+            guard = number
     feeding: set[int] = set()
     """What is work for a device, or some such work waits for."""
     for number in reversed(range(len(ops))):

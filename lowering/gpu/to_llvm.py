@@ -73,7 +73,7 @@ def compile_kernels(
     """Compile ``gpu.module`` operations for ``machine``; the pipeline ``gpu_to_llvm`` replaces the gpu dialect.
 
     ``prepare`` is called with ``gpu_modules`` first and may put functions beside them; ``finish`` changes LLVM IR.
-    ``alignment``: of buffers, in bytes.
+    ``alignment``: what LLVM is told of that of buffers, in bytes.
     Raises LoweringError for an operation that the device cannot run.
     """
     kernels: list[tuple[str, list[int]]] = []

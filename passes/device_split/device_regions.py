@@ -12,6 +12,7 @@ from xdsl.dialects import func
 from xdsl.dialects.builtin import UnitAttr
 from xdsl.ir import Block, Operation, Region, SSAValue
 
+from devscope.analysis.assertions import asserts, is_assertion, may_be_guarded
 from devscope.analysis.captured_values import definitions_in, free_values, users_in
 from devscope.analysis.classify import Classifier, Role, is_free, is_rematerialised, is_tensor, is_terminator
 from devscope.analysis.effects import has_side_effects
@@ -81,13 +82,14 @@ class BlockSplit:
         """Levels as early as possible; scalar code takes, per scope, the level at which it can be cloned.
 
         Scalar code that waits for no work comes before all work, on level -1: passing its result costs no change.
-        So do copies and views of what is there from the start: a device need not wait for other work of the host.
+        So do copies and views of what is there from the start: a device need not wait for other work of the host;
+        and assertions, which what they guard comes after.
         """
         clone_levels: dict[Operation, dict[ScopeAttr, int]] = {}
         scopes = {scope for _, scope in self._roles.values()}
 
         def needed_level(op: Operation, scope: ScopeAttr) -> int:
-            level = -1 if op in self.clonable or is_free(op) else 0
+            level = -1 if op in self.clonable or is_free(op) or is_assertion(op) else 0
             for owner in self._definitions[op]:
                 if self.can_clone(owner, scope):
                     level = max(level, clone_levels[owner][scope])
@@ -95,13 +97,17 @@ class BlockSplit:
                     level = max(level, self.levels[owner] + (self._roles[owner][1] != scope))
             return level
 
-        last_effect = 0
+        last_effect = guarded = -1
         for op, (role, scope) in self._roles.items():
             level = needed_level(op, scope)
+            if may_be_guarded(op):
+                level = max(level, guarded if role is Role.HOST else guarded + 1)
             if op in self.clonable:
                 clone_levels[op] = {s: needed_level(op, s) for s in scopes if self.can_clone(op, s)}
             elif role is Role.HOST and has_side_effects(op):
                 level = last_effect = max(level, last_effect)
+            if role is Role.HOST and asserts(op):
+                guarded = max(level, guarded)
             self.levels[op] = level
 
     def _sink_sources(self) -> None:

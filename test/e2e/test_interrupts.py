@@ -248,6 +248,7 @@ threading.Event().wait(0.2)
 """
 
 
+@pytest.mark.not_emulated
 @pytest.mark.parametrize("entry", ["scalar", "launches"])
 @pytest.mark.parametrize("kind", ["long", "short"])
 def test_calls_of_daemon_threads_end_with_the_process(
@@ -278,6 +279,7 @@ executable = devscope.load(sys.argv[1])
 """
 
 
+@pytest.mark.not_emulated
 def test_calls_at_exit_after_the_end_of_the_program(executable: Any, tmp_path: Path) -> None:
     executable.save(tmp_path / "program.dsx")
     command = [sys.executable, "-c", AT_EXIT, str(tmp_path / "program.dsx")]

@@ -63,3 +63,25 @@ func.func @effects(%x: tensor<4xf32> {device.scope = #dev}) -> (tensor<4xf32> {d
 // CHECK-NEXT:    call @first
 // CHECK-NEXT:    call @second
 // CHECK-NEXT:    return [[D]]
+
+// -----
+
+// An assertion comes before what it may guard: work on the device, and elements of tensors; a copy does not wait.
+
+#dev = #device.scope<"opencl", 0 : i64, "", "">
+#host = #device.scope<"cpu", 0 : i64, "", "">
+func.func @guarded(%x: tensor<?xf32> {device.scope = #host}, %i: index) -> (tensor<?xf32> {device.scope = #dev}, f32) {
+  %c0 = arith.constant 0 : index
+  %n = tensor.dim %x, %c0 : tensor<?xf32>
+  %there = arith.cmpi ult, %i, %n : index
+  cf.assert %there, "no such element"
+  %y = "device.device_copy"(%x) {src = #host, dst = #dev} : (tensor<?xf32>) -> tensor<?xf32>
+  %0 = math.tanh %y {device.scope = #dev} : tensor<?xf32>
+  %1 = tensor.extract %x[%i] : tensor<?xf32>
+  return %0, %1 : tensor<?xf32>, f32
+}
+// CHECK-LABEL: func.func @guarded
+// CHECK:         device.device_copy
+// CHECK:         cf.assert
+// CHECK-NEXT:    call @guarded_opencl0_0
+// CHECK-NEXT:    tensor.extract

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import numpy as np
 import pytest
 
 from devscope import measure
 from devscope.errors import DeviceError
+from devscope.runtime.drivers.opencl import opencl_devices
 
 MIB = float(1 << 20)
 
@@ -69,7 +71,7 @@ def test_machine(monkeypatch: pytest.MonkeyPatch) -> None:
             self.calls += 1
             addition = 1e-6 + 12 * size * 1e-10
             copies = 2 * (2e-6 + 4 * size * 2e-10) if self.calls > 3 else -1e-9 * size
-            return addition + (copies if self.trips else 0.0)
+            return 2 * addition + copies if self.trips else addition
 
         def __enter__(self) -> Loop:
             return self
@@ -95,3 +97,14 @@ def test_machine(monkeypatch: pytest.MonkeyPatch) -> None:
     for link in machine.links.values():
         assert link.bandwidth == pytest.approx(5e9)
         assert link.latency == pytest.approx(2e-6)
+
+
+def test_every_round_trip_copies_there_and_back(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Else the link would seem to be as fast as the least that counts."""
+    for device in opencl_devices()[0]:
+        monkeypatch.setattr(device, "shares_memory", False)
+    with measure.round_trips("cpu:0", "opencl:0") as trips:
+        trips.executable(np.zeros(16, np.float32), 10)
+        counters = trips.executable.counters()
+    assert counters.d2h.copies == 10
+    assert counters.h2d.copies >= 10

@@ -214,3 +214,39 @@ func.func @call(%x: tensor<4xf32> {device.scope = #dev}) -> (tensor<4xf32> {devi
 // CHECK-NEXT:    return [[R]]
 // CHECK-LABEL: func.func @call(
 // CHECK-NEXT:    call @{{scale.*}}(%arg0, %arg0) {device.call =
+
+// -----
+
+// One region, behind the assertion that its second operation needs. What waits for a device is asserted behind that
+// device's work, and what this guards is a region of its own.
+
+#dev = #device.scope<"opencl", 0 : i64, "", "">
+#host = #device.scope<"cpu", 0 : i64, "", "">
+#each = {indexing_maps = [affine_map<(i) -> (i)>], iterator_types = ["parallel"]}
+func.func @guarded(%x: tensor<8xf32> {device.scope = #dev}, %i: index)
+    -> (tensor<8xf32> {device.scope = #dev}, tensor<8xf32> {device.scope = #dev}, tensor<8xf32> {device.scope = #dev}) {
+  %c0 = arith.constant 0 : index
+  %c8 = arith.constant 8 : index
+  %zero = arith.constant 0.0 : f32
+  %0 = math.exp %x {device.scope = #dev} : tensor<8xf32>
+  %there = arith.cmpi ult, %i, %c8 : index
+  cf.assert %there, "no such element"
+  %e = tensor.empty() {device.scope = #dev} : tensor<8xf32>
+  %1 = linalg.generic #each outs(%e : tensor<8xf32>) attrs = {device.scope = #dev} {
+  ^bb0(%old: f32):
+    %v = tensor.extract %x[%i] : tensor<8xf32>
+    linalg.yield %v : f32
+  } -> tensor<8xf32>
+  %back = "device.device_copy"(%0) {src = #dev, dst = #host} : (tensor<8xf32>) -> tensor<8xf32>
+  %first = tensor.extract %back[%c0] : tensor<8xf32>
+  %positive = arith.cmpf ogt, %first, %zero : f32
+  cf.assert %positive, "not positive"
+  %2 = math.log %1 {device.scope = #dev} : tensor<8xf32>
+  return %0, %1, %2 : tensor<8xf32>, tensor<8xf32>, tensor<8xf32>
+}
+// CHECK-LABEL: func.func @guarded(
+// CHECK:         cf.assert {{.*}} "no such element"
+// CHECK-NEXT:    [[R:%.*]]:2 = call @guarded_opencl0_0
+// CHECK:         device.device_copy
+// CHECK:         cf.assert {{.*}} "not positive"
+// CHECK-NEXT:    call @guarded_opencl0_1([[R]]#1)
