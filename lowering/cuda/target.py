@@ -82,8 +82,8 @@ _ALIGNMENT = 256
 """That of cuMemAlloc, and of parts of buffers."""
 
 _WORD = 4
-"""Bytes. What kernels are told of the alignment of buffers: copies go by words. Told of more, LLVM joins stores, with
-which the largest tiles of contractions take nearly twice as long (f32, 128 x 128, on an H100)."""
+"""Bytes. What kernels are told of the alignment of buffers: copies go by words. Told of more, LLVM joins stores,
+with which the largest tiles of contractions take nearly twice as long (f32, 128 x 128, on an H100)."""
 
 _WARP = Lanes(32, ("f32", "i32"))
 
