@@ -17,7 +17,7 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check install --constraint con
 # says that it should not, as that of many containers does: half of a small program's time.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo test lint ruff types imports clang-format lit pytest fuzz whole emulate stablehlo torch onnx models ways-in bench clean
+.PHONY: demo test lint ruff types imports clang-format lit pytest fuzz whole emulate cuda stablehlo torch onnx models ways-in bench clean
 .NOTPARALLEL:
 .DELETE_ON_ERROR:
 
@@ -75,6 +75,10 @@ fuzz: $(VENV)/.dev
 # All that the end-to-end tests run with OpenCL, compiled for CUDA and emulated: docs/testing.md
 emulate: $(VENV)/.dev
 	DEVSCOPE_TEST_EMULATE=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist worksteal test/cuda test/e2e
+
+# The same on the GPU cuda:0, where NVIDIA's driver is
+cuda: $(VENV)/.dev
+	DEVSCOPE_TEST_CUDA=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist worksteal test/e2e
 
 # All of pytest: also tests that take long, all programs in all ways, and all of what make test draws samples of
 whole: $(VENV)/.dev

@@ -217,10 +217,11 @@ class Queued:
         import torch
 
         torch.set_grad_enabled(False)
+        torch.set_default_device("cuda")
         torch.backends.cudnn.allow_tf32 = torch.backends.cuda.matmul.allow_tf32 = False
         torch.backends.cudnn.benchmark = True
         self._wait = torch.cuda.synchronize
-        out = torch.empty(result.shape, dtype=getattr(torch, str(result.dtype)), device="cuda")
+        out = torch.empty(result.shape, dtype=getattr(torch, str(result.dtype)))
         self._run = work.torch(torch, out, *(torch.from_numpy(array).cuda() for array in arrays))
 
     def __call__(self) -> Any:
