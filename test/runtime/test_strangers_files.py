@@ -226,7 +226,7 @@ def test_invalid_spirv_reaches_no_driver(device: Any, monkeypatch: pytest.Monkey
         patch.setattr(type(device), "build", fail)
         with pytest.raises(AssertionError, match="built in this process"):  # what it compiled, or trusts
             Executable(read_program(tmp_path / "good.dsx"), cache=None)
-        assert build_apart("label", device.name, spirv())
+        assert build_apart("label", device.name, "opencl", spirv())
     with Executable.load(tmp_path / "good.dsx", cache=None) as exe:
         assert exe.entries == {}
 
@@ -240,7 +240,7 @@ def test_a_driver_that_dies_is_an_error(monkeypatch: pytest.MonkeyPatch, tmp_pat
     fake.chmod(0o700)
     monkeypatch.setattr(sys, "executable", str(fake))
     with pytest.raises(DeviceError, match=r"^error: label: the driver does not survive .* \(signal 11\)"):
-        build_apart("label", "opencl:0", spirv())
+        build_apart("label", "opencl:0", "opencl", spirv())
 
 
 # Signatures.
