@@ -96,7 +96,7 @@ def _slice(w: Writer) -> None:
         for place, lowest in ((start, zero), (end, least)):
             inside = w.op("Where", w.op("Less", place, zero), w.op("Add", place, count), place)
             ends.append(w.op("Min", w.op("Max", inside, lowest), most))
-        places = _counted(w, *ends, w.constant(step, np.int64), TensorProto.INT64)
+        places = _counted(w, ends[0], ends[1], w.constant(step, np.int64), TensorProto.INT64)
         x = w.op("Gather", x, places, axis=axis)
     w.op("Identity", x, result=0)
 

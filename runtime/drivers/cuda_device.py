@@ -65,7 +65,7 @@ class CudaDevice(Device):
         with self._lock:
             if self._context is None:
                 functions = Cuda(**{name: self.library.address(name) for name, *_ in Cuda._fields_})
-                with self._errors("no context could be created"):
+                with self.errors("no context could be created"):
                     handle = self.library.handle("cuDevicePrimaryCtxRetain", self.handle)
                 self._functions = functions  # which the record has the address of
                 self._context = CudaContext(ctypes.addressof(functions), handle)
@@ -81,7 +81,8 @@ class CudaDevice(Device):
             self.library.status("cuCtxPopCurrent_v2", ctypes.byref(c_void_p()))
 
     @contextmanager
-    def _errors(self, prefix: str) -> Generator[None]:
+    def errors(self, prefix: str) -> Generator[None]:
+        """Puts the device and an action before the message of a :class:`DeviceError` raised in its body."""
         try:
             yield
         except DeviceError as error:
@@ -90,7 +91,7 @@ class CudaDevice(Device):
     def open(self, record: Any, made: ExitStack) -> None:
         queue, transfers = (CudaStream(context=ctypes.addressof(self.context())) for _ in range(2))
         made.callback(self._close, queue, transfers)
-        with self._errors("no stream could be created"), self.current() as library:
+        with self.errors("no stream could be created"), self.current() as library:
             for stream in (queue, transfers):
                 stream.stream = library.handle("cuStreamCreate", api.STREAM_NON_BLOCKING)
         state = ClQueue(
@@ -157,12 +158,12 @@ class CudaProgram(DeviceProgram):
 
     def __init__(self, device: CudaDevice, code: bytes) -> None:
         self._device = device
-        with device._errors("the driver does not load the program"), device.current() as library:
+        with device.errors("the driver does not load the program"), device.current() as library:
             self._module = library.handle("cuModuleLoadData", code)
 
     def create_kernel(self, name: str, arguments: int) -> int:
         device = self._device
-        with device._errors(f"kernel '{name}' of the program could not be created"), device.current() as library:
+        with device.errors(f"kernel '{name}' of the program could not be created"), device.current() as library:
             kernel = library.handle("cuModuleGetFunction", self._module, name.encode())
             count = library.parameter_count(kernel)
             if count is not None and count > arguments:
