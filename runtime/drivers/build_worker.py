@@ -4,7 +4,7 @@ import os
 import sys
 
 from devscope.errors import DeviceError
-from devscope.runtime.devices import find_device
+from devscope.runtime.drivers import driver
 from devscope.runtime.drivers.build_apart import REFUSED
 
 
@@ -14,7 +14,8 @@ def _main(name: str) -> int:
     os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
     binary = sys.stdin.buffer.read()
     try:
-        device = find_device(name)
+        of_type = driver(name.partition(":")[0])
+        device = of_type.find(name) if of_type is not None else None
         if device is None:
             raise DeviceError(f"there is no {name}")
         _, built = device.build(binary, None)
