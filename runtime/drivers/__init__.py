@@ -8,13 +8,15 @@ underscore in their names are parts of drivers.
 from __future__ import annotations
 
 import importlib
+import os
 import pkgutil
+import threading
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass, fields
 from functools import cache
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 from devscope.errors import DeviceError
 from devscope.runtime.format_bytes import format_bytes
@@ -171,6 +173,39 @@ def forked() -> DeviceError:
         "this process was forked from one that had opened devices, which cannot be used here",
         notes=["start it anew (multiprocessing: start method 'spawn'), or fork before devices are looked for"],
     )
+
+
+Found = TypeVar("Found")
+
+
+class Search(Generic[Found]):
+    """Looks for something once per process: two lists would mean two contexts for one device.
+
+    ``opens``: whether what was found means that the driver has threads.
+    """
+
+    def __init__(self, look: Callable[[], Found], opens: Callable[[Found], bool]) -> None:
+        self._look, self._opens = look, opens
+        self._lock = threading.Lock()
+        self.forget()
+        os.register_at_fork(after_in_child=self._after_fork)
+
+    def __call__(self) -> Found:
+        """What was found. Raises :class:`DeviceError` in a process that was forked after that."""
+        if self._forked:
+            raise forked()
+        with self._lock:
+            if not self._found:
+                self._found.append(self._look())
+            return self._found[0]
+
+    def forget(self) -> None:
+        """As if nothing had been looked for: for tests."""
+        self._found: list[Found] = []
+        self._forked = False
+
+    def _after_fork(self) -> None:
+        self._forked = self._forked or self._lock.locked() or any(map(self._opens, self._found))
 
 
 @cache

@@ -1,13 +1,10 @@
 """The CUDA driver: the devices that NVIDIA's driver knows."""
 
 import ctypes
-import os
-import threading
-from functools import cache
 
 from devscope.errors import DeviceError, option_note
 from devscope.runtime.cuda_architectures import PTX_VERSIONS, architecture_of
-from devscope.runtime.drivers import Device, Driver, forked
+from devscope.runtime.drivers import Device, Driver, Search
 from devscope.runtime.drivers import cuda_api as api
 from devscope.runtime.drivers.cuda_api import LIBRARY, CudaLibrary
 from devscope.runtime.drivers.cuda_device import CudaDevice
@@ -35,27 +32,11 @@ DRIVER = CudaDriver()
 def cuda_devices() -> tuple[list[CudaDevice], list[str]]:
     """All CUDA devices that devscope has code for, in CUDA's order, and what was found but cannot be used.
 
-    They are looked for once per process. Raises :class:`DeviceError` in one that was forked after that.
+    Raises :class:`DeviceError` in a process that was forked after there were some.
     """
-    if _forked:
-        raise forked()
-    with _search_lock:
-        return _search()
+    return search()
 
 
-_search_lock = threading.Lock()
-_forked = False
-
-
-def _after_fork() -> None:
-    global _forked
-    _forked = _forked or _search_lock.locked() or (_search.cache_info().currsize > 0 and bool(_search()[0]))
-
-
-os.register_at_fork(after_in_child=_after_fork)
-
-
-@cache
 def _search() -> tuple[list[CudaDevice], list[str]]:
     try:
         loaded = ctypes.CDLL(LIBRARY)
@@ -112,3 +93,5 @@ def _describe(library: CudaLibrary, number: int, handle: int) -> CudaDevice | st
 
 
 _FIRST = ".".join(next(iter(PTX_VERSIONS)).removeprefix("sm_"))
+
+search = Search(_search, lambda found: bool(found[0]))

@@ -6,14 +6,12 @@ a second core, and the device's own one is idle until that thread waits again.
 """
 
 import ctypes
-import os
-import threading
 from collections.abc import Iterator
 from dataclasses import replace
 from functools import cache, partial
 
 from devscope.errors import DeviceError
-from devscope.runtime.drivers import Device, Driver, forked
+from devscope.runtime.drivers import Device, Driver, Search
 from devscope.runtime.drivers import opencl_api as cl
 from devscope.runtime.drivers.opencl_api import SVM_FUNCTIONS, OpenCLLibrary
 from devscope.runtime.drivers.opencl_device import OpenCLDevice, SharedContext
@@ -48,27 +46,10 @@ def opencl_devices() -> tuple[list[OpenCLDevice], list[str]]:
     The order is the same in every process: GPUs, accelerators, CPUs; within a type as the drivers list
     them. They are looked for once per process. Raises :class:`DeviceError` in one that was forked after that.
     """
-    if _forked:
-        raise forked()
-    # Two lists would mean two contexts for one device.
-    with _search_lock:
-        return _search()
+    return _search()
 
 
-_search_lock = threading.Lock()
-_forked = False
-
-
-def _after_fork() -> None:
-    global _forked
-    _forked = _forked or _search_lock.locked() or _search.cache_info().currsize > 0
-
-
-os.register_at_fork(after_in_child=_after_fork)
-
-
-@cache
-def _search() -> tuple[list[OpenCLDevice], list[str]]:
+def _find_all() -> tuple[list[OpenCLDevice], list[str]]:
     libraries, problems = load_libraries()
     found: list[OpenCLDevice] = []
     seen: set[tuple[str, ...]] = set()
@@ -87,6 +68,8 @@ def _search() -> tuple[list[OpenCLDevice], list[str]]:
         device.name = f"opencl:{index}"
     return found, problems
 
+
+_search = Search(_find_all, lambda _: True)
 
 _RANK = {cl.DEVICE_TYPE_GPU: 0, cl.DEVICE_TYPE_ACCELERATOR: 1, cl.DEVICE_TYPE_CPU: 2}
 _PLATFORM_KEY = (cl.PLATFORM_NAME, cl.PLATFORM_VENDOR, cl.PLATFORM_VERSION)

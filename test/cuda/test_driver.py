@@ -46,12 +46,12 @@ def fake(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., FakeCuda]]:
         emitter = EmulatingEmitter()
         monkeypatch.setattr(cuda, "ctypes", SimpleNamespace(CDLL=lambda _: loaded))
         monkeypatch.setattr(to_llvm, "shared_emitter", lambda: emitter)
-        cuda._search.cache_clear()
+        cuda.search.forget()
         set_order(seed)
         return loaded
 
     yield install
-    cuda._search.cache_clear()
+    cuda.search.forget()
     for loaded in made:
         assert not loaded.left(), loaded.left()
 
@@ -213,4 +213,3 @@ def test_forked_processes_say_so(fake: Callable[..., FakeCuda]) -> None:
             os._exit(3 if "forked" in str(error) else 4)
         os._exit(5)
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 3
-    cuda._forked = False
