@@ -498,7 +498,7 @@ def _leave_rest_to_host(analyses: AnalysisManager, claimed: Sequence[ClaimedFunc
     own = {one.device_type for one in claimed if one.device_type == one.backend.name}
     if not own:
         return False
-    from devscope.passes.device_host_rest import leave_to_host
+    from devscope.rewriting.host_rest import leave_to_host
 
     return leave_to_host(analyses, own, plan.placed_operations())
 

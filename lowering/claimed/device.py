@@ -42,7 +42,7 @@ from devscope.lowering.interop.session import Session
 from devscope.lowering.memory.link_functions import merge_modules
 from devscope.lowering.pipelines import pipeline
 from devscope.lowering.target import DeviceBinary
-from devscope.passes.device_host_rest import NEEDS_NO_CODE
+from devscope.rewriting.host_rest import NEEDS_NO_CODE
 
 
 def check_part(part: DevicePart, claimed: Sequence[ClaimedFunction]) -> list[ClaimedFunction]:
