@@ -165,7 +165,6 @@ def _mark_pointers(
                 {**(aligned if size == 0 else {}), **(alone if number in written[name] else {})}
                 for number, size in enumerate(cells[name][:count])
             ]
-            attributes += [{}] * (count - len(attributes))
             op.attributes["arg_attrs"] = ir.ArrayAttr.get(
                 [ir.DictAttr.get(one, context) for one in attributes], context
             )

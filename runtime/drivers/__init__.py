@@ -12,8 +12,8 @@ import os
 import pkgutil
 import threading
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping
-from contextlib import ExitStack
+from collections.abc import Callable, Generator, Mapping
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, fields
 from functools import cache
 from typing import Any, Generic, TypeVar
@@ -103,6 +103,14 @@ class Device(DeviceInfo, ABC):
     def label(self) -> str:
         """The device in messages."""
         return f"{self.name} ({self.description})"
+
+    @contextmanager
+    def errors(self, prefix: str) -> Generator[None]:
+        """Puts the device and an action before the message of a :class:`DeviceError` raised in its body."""
+        try:
+            yield
+        except DeviceError as error:
+            raise DeviceError(f"{self.label}: {prefix}: {error.message}", notes=error.notes) from None
 
     @property
     def cores(self) -> int:

@@ -7,6 +7,7 @@ that).
 import importlib.util
 import shutil
 import subprocess
+from collections.abc import Callable
 from functools import cache
 from pathlib import Path
 
@@ -19,18 +20,27 @@ REFUSED = 3
 """Status of that process when the driver refuses the module; its message is on stderr."""
 
 
+def _advice(kind: str) -> str:
+    return f"compile the program again for target '{kind}'"
+
+
+def refuse_damaged(
+    label: str, kind: str, binary: bytes, validate: Callable[[bytes], str | None] | None = None
+) -> None:
+    """Raises :class:`DeviceError` for a binary of which it can be seen, or ``validate`` says, what is wrong."""
+    problem = problem_of_binary(kind, binary) or (validate(binary) if validate is not None else None)
+    if problem:
+        raise DeviceError(f"{label}: the device binary is {problem}", notes=[_advice(kind)])
+
+
 def build_apart(label: str, name: str, kind: str, binary: bytes) -> bytes | None:
     """What the driver makes of a binary of the target ``kind`` for the device ``name``; None where it gives none.
 
     ``label`` is the device in messages. Raises :class:`DeviceError` when the binary is not valid, or when the
     driver refuses it or does not survive it.
     """
-    advice = f"compile the program again for target '{kind}'"
-    problem = problem_of_binary(kind, binary)
-    if kind == "opencl":
-        problem = problem or problem_by_validator(binary)
-    if problem:
-        raise DeviceError(f"{label}: the device binary is {problem}", notes=[advice])
+    refuse_damaged(label, kind, binary, problem_by_validator if kind == "opencl" else None)
+    advice = _advice(kind)
     command = python_module("devscope.runtime.drivers.build_worker", name)
     try:
         process = subprocess.run(command, input=binary, capture_output=True, timeout=_SECONDS, check=False)

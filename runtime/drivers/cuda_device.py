@@ -11,10 +11,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from devscope.errors import DeviceError
-from devscope.runtime.binary_check import problem_of_binary
 from devscope.runtime.drivers import Device, DeviceProgram
 from devscope.runtime.drivers import cuda_api as api
-from devscope.runtime.drivers.build_apart import build_apart
+from devscope.runtime.drivers.build_apart import build_apart, refuse_damaged
 from devscope.runtime.drivers.cuda_api import CudaLibrary
 from devscope.runtime.drivers.opencl_api import error_name
 from devscope.runtime.drivers.opencl_device import ClQueue, OpenCL
@@ -80,14 +79,6 @@ class CudaDevice(Device):
         finally:
             self.library.status("cuCtxPopCurrent_v2", ctypes.byref(c_void_p()))
 
-    @contextmanager
-    def errors(self, prefix: str) -> Generator[None]:
-        """Puts the device and an action before the message of a :class:`DeviceError` raised in its body."""
-        try:
-            yield
-        except DeviceError as error:
-            raise DeviceError(f"{self.label}: {prefix}: {error.message}", notes=error.notes) from None
-
     def open(self, record: Any, made: ExitStack) -> None:
         queue, transfers = (CudaStream(context=ctypes.addressof(self.context())) for _ in range(2))
         made.callback(self._close, queue, transfers)
@@ -118,11 +109,7 @@ class CudaDevice(Device):
                 return CudaProgram(self, cached), None
             except DeviceError:
                 pass  # made by another driver: build it anew
-        if problem := problem_of_binary("cuda", binary):
-            raise DeviceError(
-                f"{self.label}: the device binary is {problem}",
-                notes=["compile the program again for target 'cuda'"],
-            )
+        refuse_damaged(self.label, "cuda", binary)
         with self.current():
             cubin = self._assemble(binary)
         return CudaProgram(self, cubin), cubin

@@ -4,17 +4,16 @@ from __future__ import annotations
 
 import ctypes
 import threading
-from collections.abc import Generator, Mapping
-from contextlib import ExitStack, contextmanager
+from collections.abc import Mapping
+from contextlib import ExitStack
 from ctypes import c_char_p, c_size_t, c_void_p
 from dataclasses import dataclass, field
 from typing import Any
 
 from devscope.errors import DeviceError
-from devscope.runtime.binary_check import problem_of_binary
 from devscope.runtime.drivers import Device, DeviceProgram
 from devscope.runtime.drivers import opencl_api as cl
-from devscope.runtime.drivers.build_apart import build_apart
+from devscope.runtime.drivers.build_apart import build_apart, refuse_damaged
 from devscope.runtime.drivers.opencl_api import OpenCLLibrary, error_name
 from devscope.runtime.drivers.opencl_spir import BUILD_OPTIONS, to_spir
 from devscope.runtime.native import abi
@@ -103,12 +102,12 @@ class OpenCLDevice(Device):
 
     def context(self) -> int:
         """The ``cl_context`` of this device. Raises :class:`DeviceError`."""
-        with _errors(f"{self.label}: no context could be created"):
+        with self.errors("no context could be created"):
             return self.shared_context.handle()
 
     def create_queue(self) -> int:
         """A new in-order queue; release it with :meth:`release_queue`. Raises :class:`DeviceError`."""
-        with _errors(f"{self.label}: no command queue could be created"):
+        with self.errors("no command queue could be created"):
             return self.library.create("clCreateCommandQueue", self.context(), self.handle, 0)
 
     def release_queue(self, queue: int) -> None:
@@ -146,12 +145,8 @@ class OpenCLDevice(Device):
                 return self._built(self._with_binary(cached)), None
             except DeviceError:
                 pass  # made by another driver: build it anew
-        if problem := problem_of_binary("opencl", binary):
-            raise DeviceError(
-                f"{self.label}: the device binary is {problem}",
-                notes=["compile the program again for target 'opencl'"],
-            )
-        with _errors(f"{self.label}: the driver refused the SPIR-V module"):
+        refuse_damaged(self.label, "opencl", binary)
+        with self.errors("the driver refused the SPIR-V module"):
             if self.translator is not None:
                 handle, options = self._with_binary(to_spir(self.translator, binary)), BUILD_OPTIONS
             else:
@@ -212,7 +207,7 @@ class OpenCLProgram(DeviceProgram):
 
     def create_kernel(self, name: str, arguments: int) -> int:
         library, label = self.device.library, self.device.label
-        with _errors(f"{label}: kernel '{name}' of the program could not be created"):
+        with self.device.errors(f"kernel '{name}' of the program could not be created"):
             kernel = library.create("clCreateKernel", self.handle, name.encode())
         actual = library.integer("clGetKernelInfo", kernel, cl.KERNEL_NUM_ARGS)
         if actual != arguments:
@@ -227,12 +222,3 @@ class OpenCLProgram(DeviceProgram):
 
     def release(self) -> None:
         self.device.library.status("clReleaseProgram", self.handle)
-
-
-@contextmanager
-def _errors(prefix: str) -> Generator[None]:
-    """Puts a device and an action before the message of a :class:`DeviceError` raised in its body."""
-    try:
-        yield
-    except DeviceError as error:
-        raise DeviceError(f"{prefix}: {error.message}", notes=error.notes) from None

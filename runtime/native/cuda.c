@@ -309,7 +309,6 @@ static int32_t cuda_release_memory(cl_mem handle) {
 static Status cuda_launch(Device *device, const Kernel *kernel, const LaunchSize *size, const int64_t *cells) {
   const ClQueue *queue = queue_of(device);
   CudaStream *stream = (CudaStream *)queue->queue;
-  const int64_t number = queue->issued + 1;
   const void *values[kernel->argument_count + 1];
   int64_t shared = 0;
   for (int64_t index = 0; index < kernel->argument_count; index++) {
@@ -317,8 +316,7 @@ static Status cuda_launch(Device *device, const Kernel *kernel, const LaunchSize
     ClBuffer *buffer = bytes == 0 ? (ClBuffer *)(intptr_t)cells[index] : NULL;
     values[index] = &cells[index];
     if (buffer) {
-      buffer->last = number;
-      TRY(claim(device, buffer));
+      TRY(use(device, buffer));
       values[index] = &((const CudaMemory *)memory_of(buffer))->address;
     } else if (bytes == DYNAMIC_LOCAL_SIZE) {
       shared = cells[index];
@@ -359,20 +357,8 @@ typedef struct {
 
 EXPORT const CudaDriver devscope_driver_cuda = {
     {
-        .alloc = queue_alloc,
-        .free = queue_free,
-        .copy_in = queue_copy_in,
-        .copy_out = queue_copy_out,
-        .copy_on = queue_copy_on,
+        QUEUE_DRIVER,
         .launch = cuda_launch,
-        .flush = queue_flush,
-        .finish = queue_finish,
-        .map = queue_map,
-        .view = queue_view,
-        .view_done = queue_view_done,
-        .part = queue_part,
-        .renew = queue_renew,
-        .close = queue_close,
         .lend = cuda_lend,
         .lend_done = cuda_lend_done,
     },

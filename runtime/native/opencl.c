@@ -3,7 +3,6 @@
 
 static Status set_arguments(Device *device, const Kernel *kernel, const int64_t *cells) {
   const ClQueue *queue = queue_of(device);
-  const int64_t number = queue->issued + 1;
   for (int64_t index = 0; index < kernel->argument_count; index++) {
     int64_t size = kernel->sizes[index];
     const void *value = &cells[index];
@@ -13,8 +12,7 @@ static Status set_arguments(Device *device, const Kernel *kernel, const int64_t 
       /* There is none for a descriptor that nobody filled in. */
       if (buffer) {
         value = &buffer->common.memory;
-        buffer->last = number;
-        TRY(claim(device, buffer));
+        TRY(use(device, buffer));
       }
     } else if (size < 0) {
       /* OpenCL wants the amount of local memory, at least 1, and no value. */
@@ -42,20 +40,8 @@ static Status opencl_launch(Device *device, const Kernel *kernel, const LaunchSi
 }
 
 EXPORT const Driver devscope_driver_opencl = {
-    .alloc = queue_alloc,
-    .free = queue_free,
-    .copy_in = queue_copy_in,
-    .copy_out = queue_copy_out,
-    .copy_on = queue_copy_on,
+    QUEUE_DRIVER,
     .launch = opencl_launch,
-    .flush = queue_flush,
-    .finish = queue_finish,
-    .map = queue_map,
-    .view = queue_view,
-    .view_done = queue_view_done,
-    .part = queue_part,
-    .renew = queue_renew,
-    .close = queue_close,
     .lend = queue_lend,
     .lend_done = queue_lend_done,
 };

@@ -197,6 +197,12 @@ static Status claim(Device *device, ClBuffer *buffer) {
   return status;
 }
 
+/* What is enqueued next on the device uses the buffer. */
+static Status use(Device *device, ClBuffer *buffer) {
+  buffer->last = queue_of(device)->issued + 1;
+  return claim(device, buffer);
+}
+
 /* --------------------------------------------------------------------------------------- alloc, free, part */
 
 /* A new record for memory of the driver, which goes if there is no room for the record. */
@@ -500,11 +506,9 @@ static Status queue_view_done(Device *device, Handle handle, Device *user, Handl
 /* ------------------------------------------------------------------------------------- libraries, and the end */
 
 static Status queue_lend(Device *device, void **buffers, int64_t count, void **queue) {
-  const int64_t number = queue_of(device)->issued + 1;
   for (int64_t index = 0; index < count; index++) {
     ClBuffer *buffer = buffers[index];
-    buffer->last = number;
-    TRY(claim(device, buffer));
+    TRY(use(device, buffer));
     buffers[index] = memory_of(buffer);
   }
   *queue = queue_of(device)->queue;

@@ -101,7 +101,7 @@ static inline cl_mem memory_of(const ClBuffer *buffer) { return buffer->common.m
 /* queues.c */
 
 static int64_t issue(Device *device, cl_event event);
-static Status claim(Device *device, ClBuffer *buffer);
+static Status use(Device *device, ClBuffer *buffer);
 
 static Status queue_alloc(Device *device, int64_t bytes, Handle *out);
 static Status queue_free(Device *device, Handle handle);
@@ -119,5 +119,11 @@ static void queue_renew(Device *device, Handle handle);
 static void queue_close(Device *device);
 static Status queue_lend(Device *device, void **buffers, int64_t count, void **queue);
 static Status queue_lend_done(Device *device);
+
+/* What all their drivers do in the same way: all but launches and what libraries enqueue. */
+#define QUEUE_DRIVER                                                                                              \
+  .alloc = queue_alloc, .free = queue_free, .copy_in = queue_copy_in, .copy_out = queue_copy_out,                 \
+  .copy_on = queue_copy_on, .flush = queue_flush, .finish = queue_finish, .map = queue_map, .view = queue_view,   \
+  .view_done = queue_view_done, .part = queue_part, .renew = queue_renew, .close = queue_close
 
 #endif
