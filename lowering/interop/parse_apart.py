@@ -3,20 +3,22 @@
 MLIR's reader of bytecode trusts what it reads: damaged bytecode makes it read memory that is not its own, or end
 the process ("SmallVector unable to grow"). So bytecode is read and written anew there, and only that is read here;
 portable artifacts are bytecode, too.
-The bindings end the process when Python asks for the name of an operation that is not UTF-8; in text such a name
-has an escape. That, and what is known to end MLIR's reader of text, is looked for in text (`_is_fatal`). It takes
-as long as to load MLIR once more. Text with brackets too deep inside each other is refused without that.
+The bindings end the process when Python asks for the name of an operation that is not UTF-8; in text that is
+UTF-8, such a name has an escape. That, and what is known to end MLIR's reader of text, is looked for in text
+(`_is_fatal`). It takes as long as to load MLIR once more. Text with brackets too deep inside each other, and
+text that is not UTF-8, is refused without that.
 """
 
 import pickle
 import re
 import subprocess
+from codecs import getincrementaldecoder
 from io import RawIOBase
 from pathlib import Path
 
 from devscope.errors import DevscopeError, ParseError
 from devscope.lowering.interop.nesting import Nesting
-from devscope.lowering.interop.parsing import BYTECODE_MAGIC
+from devscope.lowering.interop.parsing import BYTECODE_MAGIC, decoded
 from devscope.runtime.child_process import crashed, ending, python_module
 
 _ESCAPE = re.compile(rb"\\[89A-Fa-f][0-9A-Fa-f]")
@@ -32,8 +34,9 @@ _MOST_CHUNKS = 16
 def parsed_apart(source: bytes | Path, filename: str) -> bytes | None:
     """Bytecode to read in place of ``source``, which is text, bytecode, or a file; None to read it itself.
 
-    Raises `ParseError` for what MLIR or its bindings refuse, or do not survive, and for text that is nested too
-    deeply; `DevscopeError` if the other process fails otherwise. Raises OSError.
+    Raises `ParseError` for what MLIR or its bindings refuse, or do not survive, for text that is nested too
+    deeply, and for a file that is not UTF-8; `DevscopeError` if the other process fails otherwise.
+    Raises OSError.
     """
     nesting = Nesting(filename)
     if isinstance(source, bytes):
@@ -43,14 +46,20 @@ def parsed_apart(source: bytes | Path, filename: str) -> bytes | None:
             nesting.check(source)
         return _ask(source, None, filename) if _is_fatal(source) else None
     with source.open("rb", buffering=0) as file:  # another process goes on where this one is
-        start = piece = file.read(len(BYTECODE_MAGIC))
-        fatal = start == BYTECODE_MAGIC
+        fatal = file.read(len(BYTECODE_MAGIC)) == BYTECODE_MAGIC
+        file.seek(0)
+        piece, utf_8 = b"", getincrementaldecoder("utf-8")()
         for _ in range(_MOST_CHUNKS):
             if fatal or not (more := file.read(_CHUNK)):
                 break
             if nesting.goes_on(more):
                 file.seek(0)
                 nesting.check(file.readall())
+            try:
+                utf_8.decode(more)
+            except UnicodeDecodeError:
+                file.seek(0)
+                decoded(file.readall(), filename)
             piece = piece[-_OVERLAP:] + more
             fatal = _is_fatal(piece)
         file.seek(0)

@@ -107,13 +107,18 @@ def parse_text(text: str | bytes, filename: str, context: Any) -> Any:
         if text.startswith(BYTECODE_MAGIC):
             with _readable(filename, is_bytecode=True):
                 return _printable_signatures(_parse_unnamed(text, filename, context))
-        try:
-            text = text.decode()
-        except UnicodeDecodeError as error:
-            where = SourceLocation.of_byte(filename, text, error.start)
-            raise ParseError("neither MLIR bytecode nor UTF-8 text", where) from None
+        text = decoded(text, filename)
     with _readable(filename):
         return _printable_signatures(_parse_named(text, filename, context))
+
+
+def decoded(text: bytes, filename: str) -> str:
+    """``text`` of MLIR. Raises `ParseError` where it is not UTF-8."""
+    try:
+        return text.decode()
+    except UnicodeDecodeError as error:
+        where = SourceLocation.of_byte(filename, text, error.start)
+        raise ParseError("neither MLIR bytecode nor UTF-8 text", where) from None
 
 
 def parse_once(text: str, filename: str, context: Any) -> Any:

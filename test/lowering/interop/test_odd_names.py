@@ -92,10 +92,11 @@ def test_fatal_names_in_all_kinds_of_sources(tmp_path: Path) -> None:
 
 def test_bytes_that_are_no_text(tmp_path: Path) -> None:
     path = tmp_path / "m.mlir"
-    path.write_bytes(b'func.func @f() {\n "arith.add\xff"() : () -> ()\n return\n}\n')
-    for source in (path, path.read_bytes()):
-        with pytest.raises(ParseError, match=r":2:12: error: neither MLIR bytecode nor UTF-8 text"):
-            devscope.plan(source)
+    for name, column in ((b"arith.add\xff", 12), (b"te\xffst.op", 5)):
+        path.write_bytes(b'func.func @f() {\n "%s"() : () -> ()\n return\n}\n' % name)
+        for source in (path, path.read_bytes()):
+            with pytest.raises(ParseError, match=rf":2:{column}: error: neither MLIR bytecode nor UTF-8 text"):
+                devscope.plan(source)
 
 
 @pytest.mark.parametrize(
