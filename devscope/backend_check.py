@@ -8,19 +8,22 @@ from __future__ import annotations
 
 import subprocess
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from devscope.agreement import TOLERANCE, Array, as_numbers, random_array, relative_error
+from devscope.api import chosen_entry, load
 from devscope.api import compile as compile_program
-from devscope.api import load
 from devscope.backends.registry import find_backends, get_backend
 from devscope.dialects.target import OptionSpec, get_target_kind
 from devscope.errors import DeviceNotFoundError, DevscopeError, OptionError
 from devscope.runtime.child_process import ending, python
 from devscope.runtime.drivers import driver
+from devscope.runtime.executable import Executable
+from devscope.runtime.program import Entry
 
 
 class Outcome(NamedTuple):
@@ -187,67 +190,80 @@ def _run(
         if not patterns:
             return patterns, []
         reference = compile_program(text, cache=False)
+        name = chosen_entry(executable.entries, None)
         for size in (4, 0, 1):
-            outcomes.append(_compare(executable, reference, size))
-            if all(None not in spec.shape for spec in executable.entries["main"].inputs):
+            outcomes.append(_compare(executable, reference, name, size))
+            if all(None not in spec.shape for spec in executable.entries[name].inputs):
                 break
-        outcomes.append(_errors(executable, reference))
+        outcomes.append(_errors(executable, reference, name))
         if not patterns <= known:
-            saved.add(title, executable, reference)
+            saved.add(title, executable, reference, name)
     except DevscopeError as error:
         outcomes.append(Outcome("compiles", str(error)))
         patterns |= {str(getattr(error, "pattern", "")) or "?"}
     return patterns, outcomes
 
 
-def _arguments(executable: Any, size: int) -> list[Any]:
-    random = np.random.default_rng(size)
-    made: list[Any] = []
-    for spec in executable.entries["main"].inputs:
-        shape = [size if one is None else one for one in spec.shape]
-        made.append(random.standard_normal(shape).astype({"f32": np.float32, "f64": np.float64}[spec.dtype]))
-    return made
+def _arguments(executable: Executable, name: str, size: int) -> list[Array]:
+    inputs = executable.entries[name].inputs
+    return [random_array((size, number), spec, size) for number, spec in enumerate(inputs)]
 
 
-def _difference(found: Any, expected: Any) -> str:
-    if found.shape != expected.shape or found.dtype != expected.dtype:
-        return f"it gives {found.dtype}{found.shape}, not {expected.dtype}{expected.shape}"
-    tolerance = 1e-4 if expected.dtype == np.float32 else 1e-9
-    if not np.allclose(found, expected, rtol=tolerance, atol=tolerance, equal_nan=True):
-        return f"it differs from the host's by up to {np.max(np.abs(found - expected)):g}"
+def _difference(entry: Entry, found: Sequence[Any], expected: Sequence[Any]) -> str:
+    for number, spec in enumerate(entry.outputs):
+        got, want = (as_numbers(results[number], spec.dtype) for results in (found, expected))
+        which = f"result {number}" if len(entry.outputs) > 1 else "the result"
+        if got.shape != want.shape:
+            return f"{which} has shape {got.shape}, not {want.shape}"
+        if not (error := relative_error(got, want)) <= TOLERANCE.get(spec.dtype, 0.0):
+            return f"{which} differs from the host's (relative error {error:.2e})"
     return ""
 
 
-def _compare(executable: Any, reference: Any, size: int) -> Outcome:
+def _compare(executable: Executable, reference: Executable, name: str, size: int) -> Outcome:
     """Twice, since what a call leaves behind must not matter."""
-    arguments, what = _arguments(executable, size), f"runs with dynamic sizes {size}"
+    arguments, what = _arguments(executable, name, size), f"runs with dynamic sizes {size}"
     for _ in range(2):
-        if problem := _difference(executable(*arguments), reference(*arguments)):
+        found, expected = (one.run_arrays(name, arguments) for one in (executable, reference))
+        if problem := _difference(executable.entries[name], found, expected):
             return Outcome(what, problem)
     left = {device: count for device, count in executable.counters().live.items() if count}
     return Outcome(what, f"buffers are left over: {left}" if left else "")
 
 
-def _errors(executable: Any, reference: Any) -> Outcome:
+def _errors(executable: Executable, reference: Executable, name: str) -> Outcome:
     """Shapes that do not fit are refused, and the program goes on to work."""
-    what, arguments = "refuses shapes that do not fit", _arguments(executable, 4)
-    if len(arguments) > 1:
+    what, arguments = "refuses shapes that do not fit", _arguments(executable, name, 4)
+    if arguments:
         try:
-            executable(np.zeros((3,) * (arguments[0].ndim + 1), arguments[0].dtype), *arguments[1:])
+            wrong = np.zeros((3,) * (arguments[0].ndim + 1), arguments[0].dtype)
+            executable.run_arrays(name, [wrong, *arguments[1:]])
             return Outcome(what, "they were taken")
         except DevscopeError:
             pass
-    return Outcome(what, _difference(executable(*arguments), reference(*arguments)))
+    found, expected = (one.run_arrays(name, arguments) for one in (executable, reference))
+    return Outcome(what, _difference(executable.entries[name], found, expected))
 
 
 _LOAD = """
 import devscope, numpy as np
-for name in sys.argv[1:]:
-    executable = devscope.load(name + ".dsx")
-    given = np.load(name + ".npz")
-    np.save(name + ".npy", executable(*(given[argument] for argument in given.files)))
+for path, name in zip(sys.argv[1::2], sys.argv[2::2]):
+    executable = devscope.load(path + ".dsx")
+    given = np.load(path + ".npz")
+    results = executable.run_arrays(name, [given[argument] for argument in given.files])
+    np.savez(path + ".results.npz", *map(np.asarray, results))
     print(" ".join(loaded for loaded in ("xdsl", "mlir", "torch_mlir") if loaded in sys.modules), flush=True)
 """
+
+
+class _SavedProgram(NamedTuple):
+    title: str
+    path: str
+    """Without the file's ending."""
+    name: str
+    """Of the function to call."""
+    entry: Entry
+    expected: Sequence[Any]
 
 
 class _Saved:
@@ -255,32 +271,33 @@ class _Saved:
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
-        self._waiting: list[tuple[str, str, Any]] = []
+        self._waiting: list[_SavedProgram] = []
 
-    def add(self, title: str, executable: Any, reference: Any) -> None:
-        arguments, name = _arguments(executable, 4), str(self._folder / str(len(self._waiting)))
-        executable.save(f"{name}.dsx")
-        load(f"{name}.dsx").close()
-        np.savez(f"{name}.npz", *arguments)
-        self._waiting.append((title, name, reference(*arguments)))
+    def add(self, title: str, executable: Executable, reference: Executable, name: str) -> None:
+        arguments, path = _arguments(executable, name, 4), str(self._folder / str(len(self._waiting)))
+        executable.save(f"{path}.dsx")
+        load(f"{path}.dsx").close()
+        np.savez(f"{path}.npz", *arguments)
+        expected = reference.run_arrays(name, arguments)
+        self._waiting.append(_SavedProgram(title, path, name, executable.entries[name], expected))
 
     def outcomes(self) -> Iterator[Outcome]:
         """Where a program ends the process, another one goes on with those behind it."""
         while self._waiting:
-            names = [name for _, name, _ in self._waiting]
-            process = subprocess.run(python(_LOAD, *names), capture_output=True, text=True, check=False)
+            given = [text for one in self._waiting for text in (one.path, one.name)]
+            process = subprocess.run(python(_LOAD, *given), capture_output=True, text=True, check=False)
             said = process.stdout.splitlines()
-            for loaded, (title, name, expected) in zip(said, self._waiting, strict=False):
-                problem = (
-                    f"loading it imported {loaded}" if loaded else _difference(np.load(f"{name}.npy"), expected)
-                )
-                yield Outcome(f"{title}: {_WHAT}", problem)
+            for loaded, one in zip(said, self._waiting, strict=False):
+                results = np.load(f"{one.path}.results.npz")
+                found = [results[result] for result in results.files]
+                problem = f"loading it imported {loaded}" if loaded else ""
+                yield Outcome(f"{one.title}: {_WHAT}", problem or _difference(one.entry, found, one.expected))
             last, self._waiting = self._waiting[-1], self._waiting[len(said) :]
             if process.returncode:
                 lines = process.stderr.strip().splitlines()
                 found = next((line for line in lines if "error: " in line), "")
-                title, *_ = self._waiting.pop(0) if self._waiting else last
-                yield Outcome(f"{title}: {_WHAT}", found or ending(process.returncode, process.stderr))
+                one = self._waiting.pop(0) if self._waiting else last
+                yield Outcome(f"{one.title}: {_WHAT}", found or ending(process.returncode, process.stderr))
 
 
 _WHAT = "runs when saved and loaded, without the compiler"

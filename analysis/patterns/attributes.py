@@ -65,7 +65,8 @@ def splat_value(value: SSAValue) -> float | None:
         if facts.fills or op_name(owner) == "linalg.broadcast":
             value = owner.operands[0]
         elif facts.rematerialised and not owner.operands:
-            return _splat(owner.get_attr_or_prop("value") or owner.get_attr_or_prop("values"))
+            number = owner.get_attr_or_prop("value")  # an integer's attribute is false if the number is 0
+            return _splat(owner.get_attr_or_prop("values") if number is None else number)
         else:
             return None
         owner = value.owner

@@ -147,7 +147,7 @@ class _Call:
         self.name = name
 
     def _random(self, specs: Sequence[TensorSpec]) -> list[object]:
-        from devscope.cli.arrays import random_array
+        from devscope.agreement import random_array
 
         size = 8 if self._arguments.size is None else self._arguments.size
         return [random_array((self._arguments.random, number), spec, size) for number, spec in enumerate(specs)]

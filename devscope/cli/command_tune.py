@@ -150,8 +150,8 @@ class _Call:
     """Calls a program of a tuner's with random arguments, the same each time."""
 
     def __init__(self, tuner: Tuner, arguments: argparse.Namespace) -> None:
+        from devscope.agreement import random_array
         from devscope.api import chosen_entry
-        from devscope.cli.arrays import random_array
 
         self._name = chosen_entry(tuner.entries, arguments.entry, tuner.closed)
         size = 8 if arguments.size is None else arguments.size

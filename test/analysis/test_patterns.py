@@ -30,12 +30,12 @@ from devscope.patterns import (
 _SESSIONS: list[Session] = []
 
 
-def last(body: str, arguments: str = "%x: !t, %y: !t, %b: tensor<4xf32>") -> Operation:
+def last(body: str, arguments: str = "%x: !t, %y: !t, %b: tensor<4xf32>", element: str = "f32") -> Operation:
     """The operation that ``%r`` is the result of, in a function of tensors."""
     maps = {"id": "i, j", "row": "j", "turned": "j, i"}
     text = "".join(f"#{name} = affine_map<(i, j) -> ({to})>\n" for name, to in maps.items())
     text += f"func.func @f({arguments}) -> !t {{\n{body}\n  return %r : !t\n}}"
-    parsed = parse_source(text.replace("!t", "tensor<4x4xf32>"))
+    parsed = parse_source(text.replace("!t", f"tensor<4x4x{element}>"))
     session = Session(make_planning_context(), parsed.context)
     _SESSIONS.append(session)
     module: ModuleOp = session.to_xdsl(parsed.module)
@@ -156,6 +156,17 @@ def test_checks_attributes_and_constants() -> None:
         miss = near_miss(pattern, last(program))
         assert miss is not None
         assert text in miss.text
+
+
+@pytest.mark.parametrize(("type_", "zero", "add"), [("i8", "0", "addi"), ("f64", "0.0", "addf")])
+def test_zeros_of_any_type_are_constants(type_: str, zero: str, add: str) -> None:
+    program = f"""%t = tensor.empty() : !t
+      %z = arith.constant {zero} : {type_}
+      %f = linalg.fill ins(%z : {type_}) outs(%t : !t) -> !t
+      %d = arith.constant dense<{zero}> : !t
+      %r = arith.{add} %f, %d : !t"""
+    both = op(f"arith.{add}", constant(0.0), constant(0.0))
+    assert match(both, last(program, element=type_)) is not None
 
 
 def test_pdl() -> None:

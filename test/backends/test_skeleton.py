@@ -12,8 +12,26 @@ from installed import offer
 import devscope
 from devscope.backend_check import check_backend
 from devscope.backend_skeleton import write_skeleton
+from devscope.backends import Row
+from devscope.backends.registry import get_backend
 from devscope.errors import InputError, OptionError
+from devscope.patterns import constant, op, wildcard
 from devscope.runtime.plugins import register_runtime
+
+OF_OTHER_TYPES = """
+func.func @first(%a: tensor<?x3xTYPE>, %b: tensor<3x2xTYPE>, %n: index) -> (index, tensor<?x2xTYPE>) {
+  %c0 = arith.constant 0 : index
+  %zero = arith.constant ZERO : TYPE
+  %m = tensor.dim %a, %c0 : tensor<?x3xTYPE>
+  %e = tensor.empty(%m) : tensor<?x2xTYPE>
+  %f = linalg.fill ins(%zero : TYPE) outs(%e : tensor<?x2xTYPE>) -> tensor<?x2xTYPE>
+  %0 = linalg.matmul ins(%a, %b : tensor<?x3xTYPE>, tensor<3x2xTYPE>)
+                     outs(%f : tensor<?x2xTYPE>) -> tensor<?x2xTYPE>
+  return %n, %0 : index, tensor<?x2xTYPE>
+}"""
+
+
+TYPES = [("i8", "0"), ("bf16", "0.0")]
 
 
 def test_skeleton(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -27,6 +45,18 @@ def test_skeleton(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "pip").mkdir()
     offer(tmp_path, tmp_path / "pip")
     assert [one for one in check_backend("fresh_one") if one.problem] == []
+    # A vendor lets it take more, and says programs that have that.
+    backend = type(get_backend("fresh_one"))
+    monkeypatch.setattr(
+        backend, "patterns", [Row("matmul", op("linalg.matmul", wildcard(), wildcard(), constant(0.0)))]
+    )
+    of_types = [OF_OTHER_TYPES.replace("TYPE", name).replace("ZERO", zero) for name, zero in TYPES]
+    monkeypatch.setattr(backend, "programs", of_types)
+    outcomes = list(check_backend("fresh_one"))
+    assert {one.what.partition(":")[0] for one in outcomes if one.problem} == {
+        f"matmul, the {one} matrix transposed" for one in ("left", "right")
+    }
+    assert sum(one.what.startswith("its own program") for one in outcomes) == 4 * len(TYPES)
 
 
 @pytest.mark.parametrize("name", ["cpu", "Upper", "a-b", "class", ""])

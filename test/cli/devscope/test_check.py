@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from devscope.cli.arrays import as_numbers, relative_error
+from devscope.agreement import as_numbers, relative_error
 
 INF, NAN = float("inf"), float("nan")
 

@@ -112,7 +112,7 @@ def test_texts_and_names(cli: Cli, folder: Path, text: str) -> None:
 def test_a_wrong_result_is_an_error(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
     import devscope.cli.arrays
 
-    monkeypatch.setattr(devscope.cli.arrays, "_TOLERANCE", {"f32": -1.0})
+    monkeypatch.setattr(devscope.cli.arrays, "TOLERANCE", {"f32": -1.0})
     outcome = cli("run", "tanh.mlir", "--random", "0", "--check")
     assert outcome.status == 1
     assert "check: result0 DIFFERS from the host" in outcome.out
