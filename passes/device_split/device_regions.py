@@ -47,6 +47,7 @@ class BlockSplit:
         """Shape queries: they are cloned to where their tensor lives; other regions get their result passed."""
         self.control_flow = [op for op, (role, _) in self._roles.items() if role is Role.HOST and op.regions]
         """Host operations with regions: their blocks are split on their own."""
+        self._is_host = classifier.is_host
         self._assign_levels()
         self._sink_sources()
         members: dict[tuple[ScopeAttr, int], list[Operation]] = {}
@@ -95,13 +96,11 @@ class BlockSplit:
                     level = max(level, clone_levels[owner][scope])
                 else:
                     level = max(level, self.levels[owner] + (self._roles[owner][1] != scope))
-            return level
+            return max(level, guarded + (not self._is_host(scope))) if may_be_guarded(op) else level
 
         last_effect = guarded = -1
         for op, (role, scope) in self._roles.items():
             level = needed_level(op, scope)
-            if may_be_guarded(op):
-                level = max(level, guarded if role is Role.HOST else guarded + 1)
             if op in self.clonable:
                 clone_levels[op] = {s: needed_level(op, s) for s in scopes if self.can_clone(op, s)}
             elif role is Role.HOST and has_side_effects(op):

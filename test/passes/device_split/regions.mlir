@@ -250,3 +250,28 @@ func.func @guarded(%x: tensor<8xf32> {device.scope = #dev}, %i: index)
 // CHECK:         device.device_copy
 // CHECK:         cf.assert {{.*}} "not positive"
 // CHECK-NEXT:    call @guarded_opencl0_1([[R]]#1)
+
+// -----
+
+// A division of sizes that an assertion guards comes behind it, and what takes its result behind both: on the host, and
+// in a region that has a copy of its own.
+
+#dev = #device.scope<"opencl", 0 : i64, "", "">
+func.func @size(%x: tensor<?xf32> {device.scope = #dev}, %n: index) -> (tensor<?xf32> {device.scope = #dev}, index) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %some = arith.cmpi ugt, %n, %c0 : index
+  cf.assert %some, "no parts"
+  %d = tensor.dim %x, %c0 : tensor<?xf32>
+  %part = arith.divsi %d, %n : index
+  %size = arith.addi %part, %c1 : index
+  %e = tensor.empty(%size) {device.scope = #dev} : tensor<?xf32>
+  %zero = arith.constant 0.0 : f32
+  %0 = linalg.fill {device.scope = #dev} ins(%zero : f32) outs(%e : tensor<?xf32>) -> tensor<?xf32>
+  return %0, %size : tensor<?xf32>, index
+}
+// CHECK-LABEL: func.func @size(
+// CHECK:         cf.assert
+// CHECK:         [[PART:%.*]] = arith.divsi
+// CHECK:         [[SIZE:%.*]] = arith.addi [[PART]]
+// CHECK:         call @size_opencl0_0(
