@@ -74,6 +74,11 @@ def register_backend(backend: Backend | type[Backend]) -> Backend:
     return made
 
 
+def is_registered(name: str) -> bool:
+    """Whether a backend of this name is known, and imported."""
+    return name in _registered
+
+
 def is_offered(backend: Backend) -> bool:
     """Whether it is of the installed package that offers a backend of its name, from whichever module."""
     point = _offered().get(backend.name)

@@ -24,6 +24,7 @@ from devscope.dataclass_code import dataclass_code_kept
 from devscope.errors import ArgumentError, DevscopeWarning, InputError, Note, OptionError, option_note
 from devscope.frontends import Examples, ImportedSource, given_back, imported, is_function, is_onnx_model
 from devscope.gc_pause import gc_paused
+from devscope.offered_kinds import find_offered_kinds
 from devscope.runtime.threads import short_turns, thread_count
 from devscope.source import read_once, source_digest
 
@@ -33,6 +34,8 @@ if TYPE_CHECKING:
     from devscope.runtime.drivers import Device
     from devscope.runtime.executable import Executable
     from devscope.runtime.program import Entry, Program
+
+find_offered_kinds()
 
 HOST = "cpu:0"
 _DEVICE = re.compile(r"[A-Za-z][A-Za-z0-9_.-]*:[0-9]+")
@@ -296,10 +299,11 @@ def run(source: Source | Any, *inputs: Any, entry: str | None = None, **named: A
 
 
 def list_devices() -> list[Device]:
-    """The physical devices of this machine: ``cpu:0``, then those of other types: ``opencl:0``, ``opencl:1``..."""
+    """The physical devices of this machine: ``cpu:0``, then ``opencl:0``, ``opencl:1``, ..., and those of installed
+    backends."""
     from devscope.runtime import devices
 
-    return devices.list_devices()
+    return [*devices.list_devices(), *devices.backend_devices()[0]]
 
 
 def chosen_entry(entries: Mapping[str, Entry], name: str | None, closed: Collection[str] = ()) -> str:
@@ -321,19 +325,29 @@ def chosen_entry(entries: Mapping[str, Entry], name: str | None, closed: Collect
 
 def checked_mapping(devices: Mapping[str, str] | None) -> dict[str, str]:
     """A device mapping as a dictionary. Raises OptionError for names that no device can have."""
-    from devscope.dialects.target import check_device_type
+    from devscope.dialects.target import device_types
 
     mapping = _as_mapping("devices", devices, {"cuda:0": "opencl:0"})
     for virtual, physical in mapping.items():
         for name, legal in ((virtual, _DEVICE), (physical, _PHYSICAL)):
             if not isinstance(name, str) or legal.fullmatch(name) is None:  # pyright: ignore[reportUnnecessaryIsInstance]
                 raise OptionError(f"{name!r} is not a device", notes=["write TYPE:NUMBER, such as opencl:0"])
-            check_device_type(name.partition(":")[0])
+            if (type_ := name.partition(":")[0]) not in device_types():
+                _check_device_type(type_)
         if virtual == HOST and physical != HOST:
             raise OptionError(f"'{HOST}' is the host and cannot be mapped to '{physical}'")
         if physical.startswith("cpu:") and physical != HOST:
             raise OptionError(f"no machine has a device '{physical}'", notes=[f"the host is '{HOST}'"])
     return mapping
+
+
+def _check_device_type(name: str) -> None:
+    """Of an installed runtime of a backend, or of a backend; compiled programs need the former alone."""
+    from devscope.dialects.target import check_device_type
+    from devscope.runtime.plugins import runtime_names
+
+    if name not in runtime_names():
+        check_device_type(name)
 
 
 def _as_mapping(option: str, given: Any, example: dict[str, str]) -> dict[Any, Any]:

@@ -48,6 +48,7 @@ from devscope.passes.device_plan.report.source_names import SourceNames
 from devscope.passes.device_split import DeviceSplitPass
 from devscope.passes.device_verify import DeviceVerifyPass
 from devscope.passes.device_verify_split import DeviceVerifySplitPass
+from devscope.runtime.drivers import device_types
 from devscope.runtime.program import Entry, signatures
 from devscope.runtime.state import StateSpec, seen_entries
 
@@ -306,7 +307,7 @@ def _compile_source(
     analyses = planned.analyses
     closed = _call_by_name(analyses)
     claimed = _take_out_claimed(planned.module, planned.backends)
-    if _leave_rest_to_host(analyses, claimed, planned.plan) or planned.plan.copies:
+    if _leave_rest_to_host(analyses, planned) or planned.plan.copies:
         _move_copies(analyses, planned.plan, report)
     analyses.run(DeviceSplitPass(targets=tuple(f"{device}={kind}" for device, kind in options.targets.items())))
     if not planned.host_only:
@@ -494,13 +495,16 @@ def _take_out_claimed(module: ModuleOp, backends: Sequence[Selected]) -> Sequenc
     return take_out(module)
 
 
-def _leave_rest_to_host(analyses: AnalysisManager, claimed: Sequence[ClaimedFunction], plan: Plan) -> bool:
-    own = {one.device_type for one in claimed if one.device_type == one.backend.name}
-    if not own:
+def _leave_rest_to_host(analyses: AnalysisManager, planned: PlannedProgram) -> bool:
+    """What backends with devices of their own did not claim there."""
+    named = () if planned.host_only else named_devices(planned.module)
+    types = {name.partition(":")[0] for name in named}.difference(device_types())
+    if not types:
         return False
+    from devscope.lowering.claimed.functions import own_devices
     from devscope.rewriting.host_rest import leave_to_host
 
-    return leave_to_host(analyses, own, plan.placed_operations())
+    return leave_to_host(analyses, own_devices(types), planned.plan.placed_operations())
 
 
 def _move_copies(analyses: AnalysisManager, plan: Plan, report: dict[str, object]) -> None:

@@ -4,7 +4,7 @@ A plugin adds a kind, and with it a device type, through `register_target_kind`.
 """
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import NamedTuple
@@ -107,6 +107,22 @@ def register_target_kind(kind: TargetKind) -> None:
         )
 
 
+_finders: list[Callable[[str], object]] = []
+
+
+def find_kinds_with(finder: Callable[[str], object]) -> None:
+    """Have ``finder`` called with the name of a kind that is not known: it may register one of that name."""
+    if finder not in _finders:
+        _finders.append(finder)
+
+
+def _find(name: str) -> TargetKind | None:
+    if name not in _KINDS:
+        for finder in _finders:
+            finder(name)
+    return _KINDS.get(name)
+
+
 def target_kinds() -> Mapping[str, TargetKind]:
     """All registered kinds by name; a read-only view that later registrations show up in."""
     return MappingProxyType(_KINDS)
@@ -114,11 +130,10 @@ def target_kinds() -> Mapping[str, TargetKind]:
 
 def get_target_kind(name: str) -> TargetKind:
     """The kind called ``name``. Raises `OptionError` that lists the legal kinds."""
-    kind = _KINDS.get(name)
+    kind = _find(name)
     if kind is None:
-        raise OptionError(
-            f"unknown target kind '{name}'", notes=[f"legal target kinds are: {', '.join(sorted(_KINDS))}"]
-        )
+        legal = f"legal target kinds are: {', '.join(sorted(_KINDS))}, and those of installed backends"
+        raise OptionError(f"unknown target kind '{name}'", notes=[legal])
     return kind
 
 
@@ -129,10 +144,9 @@ def device_types() -> tuple[str, ...]:
 
 def check_device_type(name: str) -> None:
     """Raise `OptionError` that lists the legal device types unless ``name`` is one of them."""
-    if not any(kind.device_type == name for kind in _KINDS.values()):
-        raise OptionError(
-            f"unknown device type '{name}'", notes=[f"legal device types are: {', '.join(device_types())}"]
-        )
+    if name not in device_types() and (_find(name) is None or name not in device_types()):
+        legal = f"legal device types are: {', '.join(device_types())}, and those of installed backends"
+        raise OptionError(f"unknown device type '{name}'", notes=[legal])
 
 
 _CALLS = OptionSpec(bool, "whether functions on the device call each other; if not, callees are inlined")

@@ -2,8 +2,9 @@
 
 from collections.abc import Collection, Mapping
 
-from devscope.errors import DeviceError, DeviceNotFoundError, OptionError, option_note
-from devscope.runtime.drivers import Device, driver, drivers
+from devscope.errors import DeviceError, DeviceNotFoundError, DevscopeError, OptionError, option_note
+from devscope.runtime.drivers import Device, device_types, driver, drivers
+from devscope.runtime.plugins import find_runtime, missing_backend, runtime_names
 from devscope.runtime.program import Program
 
 
@@ -15,6 +16,19 @@ def list_devices() -> list[Device]:
 def driver_problems() -> list[str]:
     """Drivers and devices that were found but cannot be used, one line each."""
     return [problem for found in drivers() for problem in found.problems()]
+
+
+def backend_devices() -> tuple[list[Device], list[str]]:
+    """The devices that installed backends bring, and what cannot be used, a line each. Imports their runtimes."""
+    found: list[Device] = []
+    problems: list[str] = []
+    for name in runtime_names():
+        try:
+            of_type = driver(name) if name not in device_types() else None
+            found += of_type.devices() if of_type is not None else []
+        except DevscopeError as error:
+            problems.append(error.message)
+    return found, problems
 
 
 def refuse_unused(mapping: Mapping[str, str], virtual: Collection[str]) -> None:
@@ -81,7 +95,12 @@ def _find(virtual: str, compiled_for: str, physical: str) -> Device | None:
 
 def _missing(virtual: Mapping[str, str], mapping: Mapping[str, str], compiled: bool = True) -> DeviceNotFoundError:
     """The error for devices that are not there; ``virtual`` has the type that each one's code is for."""
+    brought = next((type_ for type_ in virtual.values() if type_ not in device_types() and compiled), None)
+    if brought is not None and find_runtime(brought) is None:
+        return missing_backend(brought)
+    own = [driver(type_) for type_ in dict.fromkeys(virtual.values()) if type_ not in device_types()]
     there = [device.name for device in list_devices()]
+    there += [device.name for of_type in own if of_type is not None for device in of_type.devices()]
     notes = [f"this machine has: {', '.join(there)}"]
     advice: dict[str, str] = {}
     for name, type_ in virtual.items():

@@ -146,13 +146,18 @@ def backend_functions(uses: Mapping[str, Sequence[str]]) -> dict[str, int]:
     for backend, names in uses.items():
         runtime = find_runtime(backend)
         if runtime is None:
-            raise DeviceNotFoundError(
-                f"the program needs backend '{backend}', which is not installed",
-                notes=[f"installed: {', '.join(runtime_names()) or 'none'}"],
-            )
+            raise missing_backend(backend)
         for name in names:
             found[name] = _address(runtime, name)
     return found
+
+
+def missing_backend(name: str) -> DeviceNotFoundError:
+    """The error for a backend that a program needs and that no package offers."""
+    return DeviceNotFoundError(
+        f"the program needs backend '{name}', which is not installed",
+        notes=[f"installed: {', '.join(runtime_names()) or 'none'}"],
+    )
 
 
 def use_threads(uses: Mapping[str, Sequence[str]], count: int) -> None:

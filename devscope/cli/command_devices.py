@@ -84,9 +84,12 @@ def _description(machine: Machine, as_json: bool) -> str:
 
 
 def _list(as_json: bool) -> int:
-    from devscope.runtime.devices import driver_problems, list_devices
+    from devscope.runtime.devices import backend_devices, driver_problems, list_devices
 
     devices, problems = list_devices(), driver_problems()
+    brought, not_usable = backend_devices()
+    devices += brought
+    problems += not_usable
     if as_json:
         found = [device.to_json() for device in devices]
         print(json.dumps({"devices": found, "problems": problems}, indent=2))

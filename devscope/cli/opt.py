@@ -17,7 +17,10 @@ from devscope.cli.mlir_passes import known_passes
 from devscope.cli.module_state import ModuleState, Timer
 from devscope.cli.pass_pipeline import Stage, describe_options, parse_stages
 from devscope.errors import DevscopeError, InputError, OptionError
+from devscope.offered_kinds import find_offered_kinds
 from devscope.source import EXECUTABLE_MAGIC
+
+find_offered_kinds()
 
 _DESCRIPTION = "Reads MLIR, runs passes of devscope, xDSL and MLIR on it, prints it."
 _EPILOG = """\

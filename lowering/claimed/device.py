@@ -18,7 +18,7 @@ from devscope.backends.backend import Argument
 from devscope.backends.backend import DeviceBinary as BackendBinary
 from devscope.dialects.location import source_location
 from devscope.dialects.names import op_name
-from devscope.errors import LoweringError
+from devscope.errors import LoweringError, Note
 from devscope.lowering import mlir_util
 from devscope.lowering.boundary import DevicePart
 from devscope.lowering.bufferize import to_buffers
@@ -58,11 +58,11 @@ def check_part(part: DevicePart, claimed: Sequence[ClaimedFunction]) -> list[Cla
             continue
         for op in function.body.walk():
             if not _is_host_work(op):
+                name, runs = part.attribute.kind_name, "its device runs what its patterns match, if it is asked"
                 raise LoweringError(
-                    f"'{op_name(op)}' is on {part.scope.short()}, but backend '{part.attribute.kind_name}' did "
-                    "not claim it",
+                    f"'{op_name(op)}' is on {part.scope.short()}, but backend '{name}' did not claim it",
                     source_location(op),
-                    ["its device runs what its patterns match: leave the rest to the host"],
+                    [Note(f"{runs}: backends=['{name}']", flags=f"{runs}: --backend {name}")],
                 )
     return found
 

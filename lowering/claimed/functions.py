@@ -6,7 +6,7 @@ without a body stay, with the scopes of what they take and give.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -26,7 +26,7 @@ from devscope.analysis.patterns import Match, match
 from devscope.analysis.symbols import Symbols, named_function
 from devscope.analysis.target_binding import HOST_KIND
 from devscope.backends.backend import Backend, Claimed, Code, Mlir, Phase
-from devscope.backends.registry import get_backend, run_passes_of
+from devscope.backends.registry import get_backend, is_registered, run_passes_of
 from devscope.dialects.device import COMPILER_ATTR, COMPOSITE_ATTR, SCOPE_ATTR, TARGET_ATTR, ScopeAttr, TargetAttr
 from devscope.dialects.location import source_location
 from devscope.dialects.names import op_name
@@ -105,10 +105,18 @@ def is_claimed(function: FuncOp) -> bool:
     return COMPILER_ATTR in function.attributes
 
 
-def register_device_target(kind: str) -> None:
+def _register_target(kind: str) -> None:
     """Make a target kind of a backend with devices known to the stages."""
     if find_target(kind) is None:
         register_target(ClaimedTarget(kind=get_target_kind(kind)))
+
+
+def own_devices(types: Iterable[str]) -> set[str]:
+    """Those types of devices that backends bring, whether they claimed something there or not."""
+    found = {name for name in types if is_registered(name)}
+    for name in found:
+        _register_target(name)
+    return found
 
 
 def place(module: ModuleOp) -> None:
@@ -199,7 +207,7 @@ def _claimed(functions: list[FuncOp]) -> ClaimedFunction:
                 source_location(function),
             )
     if backend.device_type != HOST_KIND:
-        register_device_target(name)
+        _register_target(name)
     if not isinstance(target, TargetAttr):
         first.attributes[TARGET_ATTR] = target = TargetAttr.get(name)
     return ClaimedFunction(backend, target, functions)

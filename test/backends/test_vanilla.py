@@ -1,8 +1,11 @@
 """The example of a vendor's package: a device with memory of its own, and its conformance."""
 
 import json
+import os
+import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -129,6 +132,81 @@ def test_other_code_on_its_device_is_refused() -> None:
         LoweringError, match=r"'math\.exp' is on vanilla:0, but backend 'vanilla' did not claim it"
     ):
         devscope.compile(text, backends=["vanilla"], cache=False)
+
+
+MATMUL = """func.func @main(%a: tensor<4x4xf32>, %b: tensor<4x4xf32>) -> tensor<4x4xf32> {
+  %z = arith.constant dense<0.0> : tensor<4x4xf32>
+  %r = linalg.matmul ins(%a, %b : tensor<4x4xf32>, tensor<4x4xf32>) outs(%z : tensor<4x4xf32>) -> tensor<4x4xf32>
+  %s = math.exp %r : tensor<4x4xf32>
+  return %s : tensor<4x4xf32>
+}"""
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"place": {"matmul": "vanilla:0"}},
+        {"default": "vanilla:0"},
+        {"default": "vanilla:0", "completion": "min-cost"},
+        {"place": {"matmul": "vanilla:0"}, "partition": "search"},
+        {"devices": {"vanilla:0": "vanilla:0"}},
+    ],
+)
+def test_options_name_its_device(options: dict[str, Any]) -> None:
+    """Rules say where its patterns may take something; what it does not take by default is the host's."""
+    executable = devscope.compile(MATMUL, backends=["vanilla"], cache=False, **options)
+    a = np.eye(4, dtype=np.float32)
+    np.testing.assert_allclose(executable(a, a), np.exp(a), rtol=1e-6)
+    assert executable.counters().launches["vanilla:0"] == 1
+    elsewhere = devscope.compile(MATMUL, backends=["vanilla"], cache=False, place={"matmul": "cpu:0"})
+    assert not elsewhere.program.devices
+
+
+def test_it_is_among_the_devices(capsys: pytest.CaptureFixture[str]) -> None:
+    assert "vanilla:0" in [device.name for device in devscope.list_devices()]
+    assert main(["devices"]) == 0
+    assert "vanilla:0  Vanilla, simulated" in capsys.readouterr().out
+
+
+_OTHER_PROCESS = """
+import sys, devscope
+try:
+    devscope.load(sys.argv[1], devices=dict.fromkeys(sys.argv[3:], "vanilla:0"))
+except devscope.DevscopeError as error:
+    print(error)
+print(*({"xdsl", "vanilla"} & sys.modules.keys()))
+try:
+    devscope.compile(sys.argv[2])
+except devscope.DevscopeError as error:
+    print(error)
+"""
+
+
+def test_programs_that_need_it_know_it_if_it_is_installed(tmp_path: Path) -> None:
+    """Also those that name its device by themselves; else the error names what is missing."""
+    (tmp_path / "pip").mkdir()
+    compiled = tmp_path / "p.dsx"
+    devscope.compile(MATMUL, backends=["vanilla"], cache=False).save(compiled)
+    scope = '{device.scope = #device.scope<"vanilla", 0 : i64, "", "">}'
+    program = tmp_path / "p.mlir"
+    program.write_text(MATMUL.replace("%r :", f"%r {scope} :"))
+
+    def said(*mapped: str) -> str:
+        command = [sys.executable, "-c", _OTHER_PROCESS, str(compiled), str(program), *mapped]
+        paths = os.pathsep.join([str(EXAMPLE), str(tmp_path / "pip")])
+        return subprocess.run(
+            command, capture_output=True, text=True, env={**os.environ, "PYTHONPATH": paths}
+        ).stdout
+
+    found = said().splitlines()
+    assert found[0] == "error: the program needs backend 'vanilla', which is not installed"
+    assert "unknown device type 'vanilla'" in found[-1]
+    assert said("vanilla:0").startswith("error: unknown device type 'vanilla'")
+    offer(EXAMPLE, tmp_path / "pip")
+    found = said("vanilla:0").splitlines()
+    assert found[0] == "vanilla"
+    assert "'math.exp' is on vanilla:0, but backend 'vanilla' did not claim it" in found[1]
+    assert "backends=['vanilla']" in found[2]
 
 
 def test_a_predicate_sees_the_options() -> None:

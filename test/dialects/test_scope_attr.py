@@ -216,8 +216,8 @@ def test_same_device_ignores_target_and_memory() -> None:
     assert not ScopeAttr.get("cuda", 0).same_device(ScopeAttr.get("cpu", 0))
 
 
-TYPES_NOTE = "legal device types are: cpu, cuda, opencl, rocm"
-KINDS_NOTE = "legal target kinds are: cpu, cuda, opencl, rocm"
+TYPES_NOTE = "legal device types are: cpu, cuda, opencl, rocm, and those of installed backends"
+KINDS_NOTE = "legal target kinds are: cpu, cuda, opencl, rocm, and those of installed backends"
 
 
 @pytest.mark.parametrize(
