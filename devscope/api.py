@@ -299,8 +299,7 @@ def run(source: Source | Any, *inputs: Any, entry: str | None = None, **named: A
 
 
 def list_devices() -> list[Device]:
-    """The physical devices of this machine: ``cpu:0``, then ``opencl:0``, ``opencl:1``, ..., and those of installed
-    backends."""
+    """The physical devices of this machine, ``cpu:0`` first; those that installed backends bring come last."""
     from devscope.runtime import devices
 
     return [*devices.list_devices(), *devices.backend_devices()[0]]
