@@ -14,6 +14,7 @@ from devscope.lowering.constants import ConstantTable, constant_value, extract_c
 from devscope.lowering.copies import is_contiguous
 from devscope.lowering.divisions import guard_equal_operands
 from devscope.lowering.expansions import expand, scan
+from devscope.lowering.fusion_rounds import fuse
 from devscope.lowering.initial_values import drop_empty_loops, keep_initial_values, release_initial_values
 from devscope.lowering.interop.bindings import dictionary_items, ir
 from devscope.lowering.kernels.accumulators import is_zero_constant
@@ -200,7 +201,7 @@ def _prepare_tensors(
     keep_initial_values(module)
     repeat_extensions(module)
     keep_operands_apart(module)
-    run_passes(module.operation, pipeline("fuse"))
+    fuse(module, run_passes)
     if read_rows(module, constants):
         run_passes(module.operation, pipeline("fuse"))
     join_operands(module)

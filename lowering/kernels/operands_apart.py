@@ -19,6 +19,7 @@ from devscope.lowering.windows import sum_of_loops
 
 _KEPT = "devscope.apart"
 """On a copy that fusion does not look through."""
+_COPY = "bufferization.alloc_tensor"
 
 _VIEWS = ("tensor.cast", "tensor.collapse_shape", "tensor.expand_shape")
 _SLOW = ("math.", "arith.div", "arith.rem")
@@ -34,7 +35,7 @@ def keep_operands_apart(module: Any) -> None:
         for number in (0, 1):
             if isinstance(op.operands[number].type, ir.RankedTensorType) and _is_used_again(op, maps, number):
                 if _parts_sums(op, maps, number, linalg):
-                    _insert_copy(op, number)
+                    insert_copy(op, number)
                 _keep(op, number, linalg)
     for op in [op for op in mlir_util.walk(module.operation) if op.name.startswith("linalg.")]:
         for number in _broadcast_operands(op, linalg):
@@ -47,10 +48,10 @@ def keep_operands_apart(module: Any) -> None:
                 _keep(op, 0, linalg)
 
 
-def join_operands(module: Any) -> None:
-    """Take the copies of `keep_operands_apart` away."""
-    for op in mlir_util.named(module.operation, "bufferization.alloc_tensor"):
-        if _KEPT in op.attributes:
+def join_operands(module: Any, mark: str = _KEPT) -> None:
+    """Take the copies of `keep_operands_apart` away, or those of `insert_copy` with another mark."""
+    for op in mlir_util.named(module.operation, _COPY):
+        if mark in op.attributes:
             mlir_util.replace_op(op, list(op.operands)[-1:])
 
 
@@ -80,13 +81,13 @@ def _is_slow(value: Any, linalg: Any) -> bool:
     slow = of_products = False
     waiting, seen = [value], set[Any]()
     while waiting:
-        op = _maker(waiting.pop())
+        op = maker(waiting.pop())
         if op is None or op in seen:
             continue
         seen.add(op)
         if op.name in _VIEWS:
             waiting.append(op.operands[0])
-        elif _is_elementwise(op, linalg):
+        elif is_elementwise(op, linalg):
             slow = slow or any(inner.name.startswith(_SLOW) for inner in mlir_util.walk(op))
             waiting += [each for each in op.operands if isinstance(each.type, ir.RankedTensorType)]
         elif op.name.startswith("linalg.") and op.name != "linalg.fill":
@@ -109,8 +110,8 @@ def _parts_sums(op: Any, maps: list[Any], number: int, linalg: Any) -> bool:
 
     Read where they are, they would be sums in a loop around the kernel: heads of an attention in front of a layer.
     """
-    reshape = _maker(op.operands[number], "tensor.collapse_shape")
-    transpose = None if reshape is None else _maker(reshape.operands[0])
+    reshape = maker(op.operands[number], "tensor.collapse_shape")
+    transpose = None if reshape is None else maker(reshape.operands[0])
     moved = None if transpose is None else moved_axes(transpose, linalg)
     if reshape is None or transpose is None or moved is None:
         return False
@@ -130,16 +131,17 @@ def _reassociation(op: Any) -> Any:
     return ir.ArrayAttr(op.attributes["reassociation"])
 
 
-def _maker(value: Any, name: str = "") -> Any | None:
+def maker(value: Any, name: str = "") -> Any | None:
     """The operation that makes ``value``, if it has that name."""
     op = None if isinstance(value.owner, ir.Block) else value.owner.operation
     return op if op is not None and op.name.startswith(name) else None
 
 
-def _insert_copy(user: Any, number: int) -> None:
-    value = user.operands[number]
-    copy = f"%kept = bufferization.alloc_tensor() copy(%0) {{{_KEPT}}} : {value.type}"
-    user.operands[number] = mlir_util.insert(user, copy, [value])[0].results[0]
+def insert_copy(user: Any, number: int, mark: str = _KEPT) -> None:
+    """Let ``user`` read a marked copy of an operand, which fusion does not look through."""
+    value, build = user.operands[number], mlir_util.Builder(user)
+    marks = {mark: ir.UnitAttr.get(user.context)}
+    user.operands[number] = build.grouped(_COPY, [[], [value], []], [value.type], marks).results[0]
 
 
 def _keep(user: Any, number: int, linalg: Any) -> None:
@@ -147,8 +149,8 @@ def _keep(user: Any, number: int, linalg: Any) -> None:
     while not isinstance((value := user.operands[number]).owner, ir.Block):
         op = value.owner.operation
         if op.name not in _VIEWS and moved_axes(op, linalg) is None and not only_extends(op):
-            if _is_elementwise(op, linalg):
-                _insert_copy(user, number)
+            if is_elementwise(op, linalg):
+                insert_copy(user, number)
             return
         user, number = op, 0
 
@@ -162,7 +164,7 @@ def only_extends(op: Any) -> bool:
     return [inner.name in _EXTENSIONS for inner in mlir_util.children(op)] == [True, False]
 
 
-def _is_elementwise(op: Any, linalg: Any) -> bool:
+def is_elementwise(op: Any, linalg: Any) -> bool:
     """Whether fusion would take ``op`` in."""
     if op.name.startswith(("arith.", "math.")):
         return op.name != "arith.constant"
