@@ -69,7 +69,8 @@ def register_backend(backend: Backend | type[Backend]) -> Backend:
             f"target '{made.name}' exists already: a backend's name is that of a target kind of its own",
             notes=[f"registered: {', '.join(sorted(target_kinds()))}"],
         )
-    register_target_kind(TargetKind(made.name, made.device_type, dict(made.options)))
+    generated = made.device_type != made.name
+    register_target_kind(TargetKind(made.name, made.device_type, dict(made.options), generated=generated))
     _registered[made.name] = made
     return made
 

@@ -60,12 +60,14 @@ class TargetKind:
     """A way to compile: ``options`` is the schema that every target of this kind obeys.
 
     ``calls`` says whether its functions can call each other, unless a target's option ``calls`` does.
+    ``generated``: whether code is generated for all that is placed there; else it runs what its backend claims.
     """
 
     name: str
     device_type: str
     options: Mapping[str, OptionSpec] = field(default_factory=dict[str, OptionSpec])
     calls: bool = True
+    generated: bool = True
 
     def check_options(self, options: Mapping[str, object]) -> None:
         """Raise `OptionError` for the first option that this kind lacks or that is ill-typed."""
@@ -140,6 +142,12 @@ def get_target_kind(name: str) -> TargetKind:
 def device_types() -> tuple[str, ...]:
     """The device types of all registered kinds, sorted."""
     return tuple(sorted({kind.device_type for kind in _KINDS.values()}))
+
+
+def computes_anything(device_type: str) -> bool:
+    """Whether operations may be placed on devices of a type: no backend's that runs what it claims only."""
+    kind = _KINDS.get(device_type)
+    return kind is None or kind.generated
 
 
 def check_device_type(name: str) -> None:

@@ -20,6 +20,7 @@ from xdsl.passes import ModulePass
 
 from devscope.analysis.symbols import Symbols, has_foreign_body
 from devscope.analysis.target_binding import named_devices
+from devscope.dialects.target import computes_anything
 from devscope.errors import OptionError
 from devscope.passes.device_partition.backends import PartitionBackend
 from devscope.passes.device_partition.claims import Claims, Refusal
@@ -215,7 +216,8 @@ def _with_devices(
     from devscope.passes.device_partition.costs import Costs
 
     own = {backend.device for backend in backends}
-    devices = list(dict.fromkeys([*options.devices, *(d for d in named_devices(module) if d not in own)]))
+    found = [*options.devices, *(device for device in named_devices(module) if device not in own)]
+    devices = [one for one in dict.fromkeys(found) if computes_anything(one.partition(":")[0])]
     costs = options.costs
     if costs is None:
         costs = Costs(nominal_machine([*devices, *own], devices[0]))

@@ -162,6 +162,44 @@ def test_options_name_its_device(options: dict[str, Any]) -> None:
     assert not elsewhere.program.devices
 
 
+def test_the_least_cost_is_of_what_it_can_compute() -> None:
+    """Between two products it passes data on, and computes nothing that its backend did not claim."""
+    text = """func.func @main(%a: !t, %b: !t) -> !t {
+      %z = arith.constant dense<0.0> : !t
+      %r = linalg.matmul ins(%a, %b : !t, !t) outs(%z : !t) -> !t
+      %v = math.absf %r : !t
+      %c = tensor.collapse_shape %v [[0, 1]] : !t into tensor<16xf32>
+      %d = tensor.expand_shape %c [[0, 1]] output_shape [4, 4] : tensor<16xf32> into !t
+      %s = linalg.matmul ins(%d, %b : !t, !t) outs(%z : !t) -> !t
+      return %s : !t
+    }""".replace("!t", "tensor<4x4xf32>")
+    plan = devscope.plan(text, backends=["vanilla"], completion="min-cost")
+    assert [one.scope.short() for one in plan.placements if one.op == "math.absf"] == ["cpu:0"]
+    (predicted,) = (remark.text for remark in plan.remarks if "predicted time" in remark.text)
+    assert "30 us copying cpu:0 to vanilla:0, 20 us copying vanilla:0 to cpu:0" in predicted
+
+
+def test_a_search_generates_no_code_for_its_devices(tmp_path: Path) -> None:
+    """Also for one that the backend is not asked for, though it were fast."""
+    machine = tmp_path / "machine.toml"
+    text = "".join(
+        f'[devices."{name}"]\nflops = {rate}\nbandwidth = {rate}\n'
+        for name, rate in (("cpu:0", "1e9"), ("vanilla:0", "1e15"), ("vanilla:1", "1e15"))
+    )
+    for there in ("vanilla:0", "vanilla:1"):
+        for ends in ((there, "cpu:0"), ("cpu:0", there)):
+            text += '[[links]]\nfrom = "{}"\nto = "{}"\nbandwidth = 1e15\n'.format(*ends)
+    machine.write_text(text)
+    for completion in ("default", "min-cost"):
+        executable = devscope.compile(
+            MATMUL, backends=["vanilla"], partition="search", machine=machine, completion=completion, cache=False
+        )
+        (decision,) = executable.program.report["partition"]["decisions"]
+        assert {*decision["known"]} == {"table order", "vanilla alone", "cpu:0 alone"}
+        a = np.eye(4, dtype=np.float32)
+        np.testing.assert_allclose(executable(a, a), np.exp(a), rtol=1e-6)
+
+
 def test_it_is_among_the_devices(capsys: pytest.CaptureFixture[str]) -> None:
     assert "vanilla:0" in [device.name for device in devscope.list_devices()]
     assert main(["devices"]) == 0

@@ -18,6 +18,7 @@ from devscope.analysis.frequencies import Frequencies
 from devscope.analysis.machine import Machine, nominal_machine
 from devscope.analysis.target_binding import device_name, named_devices
 from devscope.dialects.device import DeviceCopyOp, OnDeviceOp, RegionOp, ScopeAttr
+from devscope.dialects.target import computes_anything
 from devscope.errors import OptionError
 from devscope.passes.device_plan.domains import HOST_NODE, REMATERIALISED
 from devscope.passes.device_plan.min_cost.problem import Problem, Transfer, place_tree
@@ -190,12 +191,15 @@ def _options(
 ) -> dict[int, int]:
     """The labels that a class may have which must be on ``scope``, each with the closed scope.
 
-    What only passes data on does not take the default's memory: `solve.refine` gives it a neighbour's.
+    What only passes data on does not take the default's memory: `solve.refine` gives it a neighbour's. What
+    computes is on no device that runs what a backend claims only, unless it must be.
     """
     attribute = table.attributes[scope]
     options: dict[int, int] = {}
     for label, preferred in enumerate(preferences):
         device = ScopeAttr.get(preferred.type_name, preferred.id_value)
+        if computes and not attribute.type_name and not computes_anything(device.type_name):
+            continue
         if attribute.join(device) is not None:
             options[label] = table.closed(scope, preferred if computes else device)
     if not options:
