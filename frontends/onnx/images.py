@@ -1,10 +1,9 @@
-"""Samples of images, pads and poolings whose sizes are known at run time only, in operators that torch-mlir has right."""
+"""Samples of images and pads whose sizes are known at run time only, in operators that torch-mlir has right."""
 
 from __future__ import annotations
 
 import itertools
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 from onnx import TensorProto
@@ -158,42 +157,3 @@ def filled(w: Writer, x: str, axis: int, filler: str, ends: Sequence[str]) -> st
         for end in ends
     ]
     return w.op("Concat", sides[0], kept, sides[1], axis=axis)
-
-
-@rewrites("AveragePool")
-def _average_pool(w: Writer) -> None:
-    """Windows that reach over the end (``ceil_mode``), which torch-mlir weighs in another way."""
-    if not w.attr("ceil_mode", 0):
-        w.op("AveragePool", *w.node.input, result=0, **w.attributes)
-        return
-    kernel, count = w.attr("kernel_shape"), len(w.attr("kernel_shape"))
-    strides, dilations = w.attr("strides") or [1] * count, w.attr("dilations") or [1] * count
-    pads = w.attr("pads") or [0] * 2 * count
-    if w.attr("auto_pad", "NOTSET") != "NOTSET":
-        raise Refused("AveragePool of shapes known at run time only, with auto_pad and ceil_mode")
-    ones = w.op("Expand", w.number(1), w.op("Shape", w[0]))
-    counted = w.attr("count_include_pad", 0)
-    outer, inner = (
-        [0, 0, *pads[:count], 0, 0, *pads[count:]],
-        [*[0] * (4 + count), *(stride - 1 for stride in strides)],
-    )
-    sides: list[str] = []
-    for x, filler in ((w[0], 0), (ones, counted)):
-        padded = w.op("Pad", x, w.constant(outer, np.int64), w.number(filler))
-        padded = w.op("Pad", padded, w.constant(inner, np.int64), w.number(0))
-        more: dict[str, Any] = {"dilations": dilations} if set(dilations) != {1} else {}
-        sides.append(
-            w.op("AveragePool", padded, kernel_shape=kernel, strides=strides, count_include_pad=1, **more)
-        )
-    sides = [_begun(w, side, strides, pads) for side in sides]
-    w.op("Div", *sides, result=0)
-
-
-def _begun(w: Writer, pooled: str, strides: Sequence[int], pads: Sequence[int]) -> str:
-    """Without the windows that begin behind the image."""
-    for axis, (stride, low) in enumerate(zip(strides, pads, strict=False), 2):
-        if stride > 1:
-            most = w.op("Add", w.extent(w[0], axis), w.constant(low + stride - 1, np.int64))
-            end = w.reshape(w.op("Div", most, w.constant(stride, np.int64)), 1)
-            pooled = w.op("Slice", pooled, w.constant([0], np.int64), end, w.constant([axis], np.int64))
-    return pooled

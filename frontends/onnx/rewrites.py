@@ -19,6 +19,7 @@ from devscope.frontends.onnx import scans as _scans
 from devscope.frontends.onnx import selections as _selections
 from devscope.frontends.onnx import series as _series
 from devscope.frontends.onnx import suppression as _suppression
+from devscope.frontends.onnx import windows as _windows
 from devscope.frontends.onnx.images import cubic
 from devscope.frontends.onnx.inference import inferred
 from devscope.frontends.onnx.prepare import all_nodes
@@ -27,7 +28,7 @@ from devscope.frontends.onnx.rewriter import REWRITES, Graph, Writer, rewrites
 from devscope.frontends.onnx.types import Refused
 
 #: Each registers the operators that it writes out.
-MODULES = (_images, _quantised, _scans, _selections, _series, _suppression)
+MODULES = (_images, _quantised, _scans, _selections, _series, _suppression, _windows)
 
 
 @rewrites("InstanceNormalization")
@@ -236,8 +237,11 @@ def rewritten(model: Any, outside: Mapping[str, memoryview]) -> tuple[Any, dict[
             nodes += _rows_of_bytes(graph, node, opset)
             continue
         rewrite = REWRITES.get(node.op_type) if node.domain in ("", "ai.onnx") else None
-        if rewrite is None or (node.op_type in MOVES and node.input[0] in graph.whole):
-            nodes.append(moved(graph, node))
+        is_moved = node.op_type in MOVES and node.input[0] in graph.whole
+        if rewrite is None or is_moved:
+            node = moved(graph, node)
+        if rewrite is None:
+            nodes.append(node)
             continue
         writer = Writer(graph, node, opset)
         rewrite(writer)

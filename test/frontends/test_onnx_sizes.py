@@ -62,6 +62,7 @@ PRODUCTS = helper.make_graph(
     + [helper.make_tensor_value_info("q", TensorProto.FLOAT, [])],
 )
 GRIDS = [("linear", "zeros", 0), ("nearest", "border", 1), ("cubic", "reflection", 0), ("linear", "reflection", 1)]
+UPPER = {"auto_pad": "SAME_UPPER"}
 CASES: dict[str, tuple[list[Any], dict[str, list[int | str]], dict[str, Any]]] = {
     "images": (
         [
@@ -72,6 +73,20 @@ CASES: dict[str, tuple[list[Any], dict[str, list[int | str]], dict[str, Any]]] =
                  count_include_pad=1),
         ],
         {"x": ["n", 3, "h", "w"], "grid": ["n", "i", "j", 2]},
+        {},
+    ),
+    "windows": (
+        [
+            *(node(kind, "x", f"{kind}{k}", kernel_shape=[3, 2], strides=[2, 2], **more)
+              for kind in ("MaxPool", "AveragePool")
+              for k, more in enumerate((UPPER, {"auto_pad": "SAME_LOWER"}, {"pads": [1, 0, 2, 1]}))),
+            *(one for k, more in enumerate((
+                {"pads": [1, 1, 1, 1], "ceil_mode": 1}, UPPER,
+                {"pads": [2, 0, 1, 1], "storage_order": 1, "ceil_mode": 1},
+              )) for one in (node("MaxPool", "x", f"m{k} at{k}", kernel_shape=[3, 3], strides=[2, 2], **more),
+                             node("Cast", f"at{k}", f"places{k}", to=TensorProto.FLOAT))),
+        ],
+        {"x": ["n", 3, "h", "w"]},
         {},
     ),
     "pads": (

@@ -1,0 +1,153 @@
+"""Poolings and transposed convolutions of sizes known at run time only, whose windows torch-mlir lays elsewhere."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from devscope.frontends.onnx.images import filled
+from devscope.frontends.onnx.rewriter import Writer, rewrites
+from devscope.frontends.onnx.types import Refused
+
+Ends = tuple[int | str, int | str]
+"""How much is put before and behind: numbers, or scalars that are computed."""
+
+
+class Windows:
+    """Those of a pooling: of every dimension size, stride, dilation and padding."""
+
+    def __init__(self, w: Writer) -> None:
+        self.w, self.kernel = w, list(w.attr("kernel_shape"))
+        count = len(self.kernel)
+        self.strides: list[int] = w.attr("strides") or [1] * count
+        self.dilations: list[int] = w.attr("dilations") or [1] * count
+        self.ceil = bool(w.attr("ceil_mode", 0))
+        self.mode = w.attr("auto_pad", "NOTSET")
+        given = w.attr("pads") if self.mode in ("NOTSET", "") else None
+        flat: list[int] = given or [0] * 2 * count
+        self.is_same = self.mode.startswith("SAME")
+        self.ends: list[Ends] = [(flat[axis], flat[axis + count]) for axis in range(count)]
+        if self.is_same:
+            self.ceil = False  # as many windows as strides begin
+            self.ends = [self._same(axis) for axis in range(count)]
+
+    def _same(self, axis: int) -> Ends:
+        w, stride = self.w, self.strides[axis]
+        extent = w.shape(0)[2 + axis]
+        reach = (self.kernel[axis] - 1) * self.dilations[axis] + 1
+        if isinstance(extent, int):
+            total = max(0, (-(-extent // stride) - 1) * stride + reach - extent)
+            return (
+                (total // 2, total - total // 2) if self.mode == "SAME_UPPER" else (total - total // 2, total // 2)
+            )
+        found, (one, step, two) = w.extent(w[0], 2 + axis), (w.constant(k, np.int64) for k in (1, stride, 2))
+        begun = w.op("Div", w.op("Sub", w.op("Add", found, step), one), step)
+        spanned = w.op("Add", w.op("Mul", w.op("Sub", begun, one), step), w.constant(reach, np.int64))
+        whole = w.op("Max", w.op("Sub", spanned, found), w.constant(0, np.int64))
+        half = w.op("Div", whole, two)
+        rest = w.op("Sub", whole, half)
+        return (half, rest) if self.mode == "SAME_UPPER" else (rest, half)
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether torch-mlir lays them so: as much before as behind."""
+        return all(isinstance(low, int) and low == high for low, high in self.ends)
+
+    @property
+    def plain_pads(self) -> list[int]:
+        return [int(low) for low, _ in self.ends] * 2
+
+    def padded(self, x: str, filler: str, behind: str) -> str:
+        """``behind`` is what windows reach that ``ceil_mode`` adds."""
+        w = self.w
+        fixed = [all(isinstance(end, int) for end in ends) for ends in self.ends]
+        pairs = [ends if is_fixed else (0, 0) for ends, is_fixed in zip(self.ends, fixed, strict=True)]
+        pads = [0, 0, *(low for low, _ in pairs), 0, 0, *(high for _, high in pairs)]
+        x = w.op("Pad", x, w.constant(pads, np.int64), filler) if any(pads) else x
+        for axis, (ends, is_fixed) in enumerate(zip(self.ends, fixed, strict=True), 2):
+            x = x if is_fixed else filled(w, x, axis, filler, [str(end) for end in ends])
+        if self.ceil and max(self.strides) > 1:
+            more = [*[0] * (4 + len(self.kernel)), *(stride - 1 for stride in self.strides)]
+            x = w.op("Pad", x, w.constant(more, np.int64), behind)
+        return x
+
+    def begun(self, pooled: str) -> str:
+        """Without the windows that begin behind the image, which ``ceil_mode`` does not have."""
+        w = self.w
+        for axis, (stride, (low, _)) in enumerate(zip(self.strides, self.ends, strict=True), 2):
+            if self.ceil and stride > 1:
+                most = w.op("Add", w.extent(w[0], axis), w.constant(int(low) + stride - 1, np.int64))
+                end = w.reshape(w.op("Div", most, w.constant(stride, np.int64)), 1)
+                pooled = w.op("Slice", pooled, w.constant([0], np.int64), end, w.constant([axis], np.int64))
+        return pooled
+
+    def attributes(self) -> dict[str, list[int]]:
+        found = {"kernel_shape": self.kernel, "strides": self.strides}
+        return {**found, "dilations": self.dilations} if set(self.dilations) != {1} else found
+
+
+@rewrites("MaxPool")
+def _max_pool(w: Writer) -> None:
+    """torch-mlir pads as much behind as before, and counts indices from the beginning of an image's channel."""
+    windows, x, more = Windows(w), w[0], {}
+    if windows.is_plain:
+        more = {"pads": windows.plain_pads, "ceil_mode": int(windows.ceil)}
+    else:
+        is_float = w[0] in w.graph.whole or w.dtype.kind not in "iu"
+        lowest = -np.inf if is_float else np.iinfo(w.dtype).min
+        filler = w.constant(lowest) if w[0] in w.graph.whole else w.number(lowest)
+        x = windows.padded(x, filler, filler)
+    names = w.several("MaxPool", x, count=1 + w.wants(1), **windows.attributes(), **more)
+    if not windows.is_plain:
+        names = [windows.begun(name) for name in names]
+    w.op("Identity", names[0], result=0)
+    if w.wants(1):
+        w.op("Identity", _in_all(windows, x, names[1]), result=1)
+
+
+def _in_all(windows: Windows, padded: str, index: str) -> str:
+    """Indices in a padded channel as those in the whole tensor."""
+    w, axes = windows.w, range(2, 2 + len(windows.kernel))
+    extents = [w.extent(w[0], axis) for axis in axes]
+    column = bool(w.attr("storage_order", 0))
+    if column and len(axes) > 2:
+        raise Refused("MaxPool of shapes known at run time only, of indices by columns of more than two axes")
+    if column or not windows.is_plain:
+        places: list[str] = []
+        for axis, (low, _) in reversed([*zip(axes, windows.ends, strict=True)]):
+            extent = w.extent(padded, axis)
+            before = w.constant(low, np.int64) if isinstance(low, int) else low
+            within = w.op(
+                "Sub", w.op("Mod", index, extent), w.constant(0, np.int64) if windows.is_plain else before
+            )
+            index = w.op("Div", index, extent)
+            places.insert(0, within)
+        order = [*range(len(places))]
+        order = order[::-1] if column else order
+        index = places[order[0]]
+        for number in order[1:]:
+            index = w.op("Add", w.op("Mul", index, extents[number]), places[number])
+    size = extents[0]
+    for extent in extents[1:]:
+        size = w.op("Mul", size, extent)
+    images, channels = (w.range(w.extent(w[0], axis)) for axis in (0, 1))
+    first = w.op("Mul", w.unsqueeze(images, *range(1, len(axes) + 2)), w.extent(w[0], 1))
+    first = w.op("Add", first, w.unsqueeze(channels, *range(1, len(axes) + 1)))
+    return w.op("Add", index, w.op("Mul", first, size))
+
+
+@rewrites("AveragePool")
+def _average_pool(w: Writer) -> None:
+    """Windows that reach over the end (``ceil_mode``), which torch-mlir weighs in another way, and computed pads."""
+    windows = Windows(w)
+    counted = w.attr("count_include_pad", 0)
+    flat = [end for side in (0, 1) for end in [ends[side] for ends in windows.ends] if isinstance(end, int)]
+    if not windows.ceil and len(flat) == 2 * len(windows.kernel):
+        w.op("AveragePool", w[0], result=0, pads=flat, count_include_pad=counted, **windows.attributes())
+        return
+    ones = w.op("Expand", w.number(1), w.op("Shape", w[0]))
+    sides: list[str] = []
+    for x, filler in ((w[0], 0), (ones, counted)):
+        padded = windows.padded(x, w.number(filler), w.number(0))
+        pooled = w.op("AveragePool", padded, count_include_pad=1, **windows.attributes())
+        sides.append(windows.begun(pooled))
+    w.op("Div", *sides, result=0)
