@@ -88,6 +88,7 @@ def to_buffers(
     _lift_control_flow(module, run_passes)
     extract_constants(module, constants, target.inline_elements)
     _prepare_tensors(module, run_passes, target, options, constants, checks, for_kernels)
+    _make_empty(module)
     _separate_results(module)
     _read_where_copied(module)
     run_passes(module.operation, pipeline("allocate"))
@@ -448,6 +449,34 @@ def _replace_switch(op: Any) -> None:
         body = branch.regions[1]
     default.append_to(body)
     mlir_util.replace_op(op, outer.results)
+
+
+def _make_empty(module: Any) -> None:
+    """Make what is collapsed anew where a size of 0 meets an unknown one: it has no elements.
+
+    A workaround: MLIR takes the product for a known 0 on buffers (`CollapseShapeOp::computeCollapsedType`), for
+    unknown on tensors, so that its own bufferisation of one does not verify.
+    """
+    unknown = ir.ShapedType.get_dynamic_size()
+    for op in mlir_util.named(module.operation, "tensor.collapse_shape"):
+        given, type_ = op.operands[0].type, op.results[0].type
+        groups = [[ir.IntegerAttr(axis).value for axis in group] for group in op.attributes["reassociation"]]
+        sizes = [[given.shape[axis] for axis in group] for group in groups]
+        if not any(0 in group and unknown in group for group in sizes):
+            continue
+        build, dims = mlir_util.Builder(op), list[Any]()
+        for axes, group in zip(groups, sizes, strict=True):
+            if unknown in group:
+                size = build.constant(0 if 0 in group else 1)
+                for axis in axes if 0 not in group else ():
+                    size = build.multiply(size, _size(build, op.operands[0], axis))
+                dims.append(size)
+        empty = build.value("tensor.empty", dims, type_)
+        mlir_util.replace_op(op, [empty])
+
+
+def _size(build: mlir_util.Builder, tensor: Any, axis: int) -> Any:
+    return build.value("tensor.dim", [tensor, build.constant(axis)], build.index)
 
 
 def _separate_results(module: Any) -> None:

@@ -113,6 +113,11 @@ func.func @collapse(%a: tensor<0x2xf32>) -> tensor<0xf32> {
   %0 = tensor.collapse_shape %a [[0,1]] : tensor<0x2xf32> into tensor<0xf32>
   return %0 : tensor<0xf32>
 }
+func.func @collapse_unknown(%a: tensor<?x0x?x3xf32>) -> tensor<?x?xf32> {
+  %0 = math.absf %a : tensor<?x0x?x3xf32>
+  %1 = tensor.collapse_shape %0 [[0, 1], [2, 3]] : tensor<?x0x?x3xf32> into tensor<?x?xf32>
+  return %1 : tensor<?x?xf32>
+}
 func.func @expand(%a: tensor<0xf32>) -> tensor<0x2xf32> {
   %0 = tensor.expand_shape %a [[0,1]] output_shape [0,2] : tensor<0xf32> into tensor<0x2xf32>
   return %0 : tensor<0x2xf32>
@@ -234,6 +239,7 @@ CASES: dict[str, tuple[list[Any], Callable[..., Any]]] = {
     "slice_dyn": ([(4, 2), 4], lambda a, n: a[4:]),
     "insert": ([(4, 2), (0, 2)], lambda a, b: a),
     "collapse": ([(0, 2)], lambda a: a.reshape(-1)),
+    "collapse_unknown": ([(2, 0, 4, 3)], lambda a: a.reshape(0, 12)),
     "expand": ([(0,)], lambda a: a.reshape(0, 2)),
     "softmax0": ([(3, 0)], lambda a: a),
     "constant_sum": ([(3,)], lambda i: i),
