@@ -34,7 +34,7 @@ from devscope.lowering.entries import (
     require_entries,
 )
 from devscope.lowering.global_state import keep_globals
-from devscope.lowering.input_forms import bring_into_form, is_in_form, lower_tosa_control
+from devscope.lowering.input_forms import bring_into_form, is_in_form, lower_first
 from devscope.lowering.interop.bindings import without_dialect_modules
 from devscope.lowering.interop.session import Session
 from devscope.lowering.memory.plan import MemoryOptions
@@ -122,7 +122,7 @@ def plan_source(
     parsed = source if isinstance(source, ParsedSource) else parse_source(source)
     session = Session(make_planning_context(), parsed.context)
     placed = _read_hints(parsed, options)
-    lower_tosa_control(parsed.module, session.run_passes, options.needs_kinds)
+    lower_first(parsed.module, session.run_passes, options.needs_kinds)
     globals_ = keep_globals(parsed.module)
     dtypes: Dtypes = {}
     given = parsed.imported.names if parsed.imported is not None else {}
@@ -244,7 +244,7 @@ def offers_of(source: Any, options: CompileOptions) -> Offers:
     parsed = parse_source(source)
     session = Session(make_planning_context(), parsed.context)
     _read_hints(parsed, options)
-    lower_tosa_control(parsed.module, session.run_passes, options.needs_kinds)
+    lower_first(parsed.module, session.run_passes, options.needs_kinds)
     keep_globals(parsed.module)
     if not is_in_form(parsed.module):
         bring_into_form(parsed.module, session.run_passes, options.needs_kinds)

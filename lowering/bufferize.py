@@ -374,7 +374,8 @@ def _read_where_copied(module: Any) -> None:
     """Put the read of a tensor that is copied to a device right before the copy.
 
     Bufferisation takes ``to_buffer`` for the place of the read, and reuses the memory of a tensor that is not
-    read any more. CSE leaves one ``to_buffer`` for all copies of a tensor, in front of the first.
+    read any more. CSE leaves one ``to_buffer`` for all copies of a tensor, in front of the first. One that is not
+    ``read_only`` is no read: the program may have written to the buffer.
     """
     for op in mlir_util.walk(module.operation):
         if op.name != "memref.copy":
@@ -382,8 +383,9 @@ def _read_where_copied(module: Any) -> None:
         source = op.operands[0]
         if isinstance(source.owner, ir.Block) or source.owner.operation.name != "bufferization.to_buffer":
             continue
-        read = source.owner.operation.clone(ip=ir.InsertionPoint(op))
-        op.operands[0] = read.results[0]
+        read = source.owner.operation
+        if "read_only" in read.attributes:
+            op.operands[0] = read.clone(ip=ir.InsertionPoint(op)).results[0]
 
 
 def _protect_arguments(func: Any) -> None:

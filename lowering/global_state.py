@@ -58,7 +58,7 @@ class _Globals:
 
     def run(self) -> dict[str, tuple[str, list[str]]]:
         self._find_users()
-        public = {name: used for name, used in self._used.items() if _is_public(self._functions[name])}
+        public = {name: used for name, used in self._used.items() if is_public(self._functions[name])}
         owners: dict[str, str] = {}
         for name, used in public.items():
             for one in used:
@@ -226,7 +226,7 @@ class _Globals:
         return [one for one in self._globals if one in found]
 
 
-def _is_public(function: Any) -> bool:
+def is_public(function: Any) -> bool:
     return "sym_visibility" not in function.attributes or mlir_util.text_of(function, "sym_visibility") == "public"
 
 

@@ -29,6 +29,7 @@ _REALLOCATION = "memref.realloc"
 
 _DIALECTS = ("stablehlo.", "chlo.", "tm_tensor.")
 _QUANTISED = "quant."
+_SPARSE = "sparse_tensor."
 _STORAGE_CAST = "quant.scast"
 _KINDS = (*_DIALECTS, _QUANTISED, "tensor.gather", "tensor.scatter")
 
@@ -68,12 +69,17 @@ def _has_quantised(names: Set[str]) -> bool:
     return any(name.startswith(_QUANTISED) for name in names)
 
 
-def lower_tosa_control(module: Any, run_passes: RunPasses, kinds: bool = False) -> None:
-    """Control flow, variables and scatters of TOSA, in place; ``kinds`` as for `bring_into_form`. Scopes stay.
+def lower_first(module: Any, run_passes: RunPasses, kinds: bool = False) -> None:
+    """Sparse tensors, and control flow, variables and scatters of TOSA, in place.
 
-    Before `keep_globals`, which variables are for, and what writes them in branches and loops.
+    ``kinds`` as for `bring_into_form`. Before `keep_globals`, which variables are for, and what writes them in
+    branches and loops. Scopes stay. Raises LoweringError, located, for sparse tensors that cannot be.
     """
     names = _names(module)
+    if any(name.startswith(_SPARSE) for name in names):
+        from devscope.lowering.sparse_tensors import lower_sparse_tensors
+
+        lower_sparse_tensors(module, run_passes)
     for op in mlir_util.walk(module.operation) if kinds and names & (_TOSA_CONTROL | {_SCATTER}) else ():
         if op.name in _TOSA_CONTROL or op.name == _SCATTER:
             _mark_kind(op)

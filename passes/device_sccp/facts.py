@@ -114,6 +114,8 @@ def element_of(attribute: Attribute | None) -> Scalar | None:
 def transfer(op: Operation, operands: Sequence[Fact]) -> list[Fact]:
     """A fact for each result; `VARIES` for what this module does not know."""
     name = op_name(op)
+    if not op.results:  # it writes to a buffer
+        return []
     if name == "arith.constant":
         return [Fact(element_of(op.get_attr_or_prop("value")))]
     if name == "arith.select" and operands[0].shape is None and operands[1].shape != operands[2].shape:
@@ -127,8 +129,9 @@ def transfer(op: Operation, operands: Sequence[Fact]) -> list[Fact]:
     if known.elements_of is not None:
         shape = operands[-1].shape if name.startswith("linalg.") else None
         source = operands[known.elements_of]
-        return [source if known.same_shape else Fact(source.element, shape)]
-    if known.destination is not None and op.results:
+        element = source.element if isinstance(op.results[0].type, TensorType) else None  # buffers are written to
+        return [Fact(element, source.shape if known.same_shape else shape)]
+    if known.destination is not None:
         value, destination = operands[0], operands[known.destination]
         return [Fact(value.element if value.element == destination.element else None, destination.shape)]
     if name.startswith("linalg.") and _writes_last_operands(op):

@@ -66,6 +66,22 @@ func.func @main(%small: index, %large: index) -> (f32, index) {
         assert made(*sizes) == (3.5, sizes[1])
 
 
+def test_what_is_written_to_the_buffer_of_a_constant_crosses() -> None:
+    made = devscope.compile("""
+#host = #device.scope<"cpu", 0 : i64, "", "">
+func.func @main(%v: f32, %i: index) -> tensor<4xf32> {
+  %c = arith.constant {device.scope = #host} dense<2.0> : tensor<4xf32>
+  %m = bufferization.to_buffer %c {device.scope = #host} : tensor<4xf32> to memref<4xf32>
+  linalg.fill {device.scope = #host} ins(%v : f32) outs(%m : memref<4xf32>)
+  memref.store %v, %m[%i] : memref<4xf32>
+  %t = bufferization.to_tensor %m restrict {device.scope = #host} : memref<4xf32> to tensor<4xf32>
+  %r = math.absf %t {device.scope = #device.scope<"opencl", 0 : i64, "", "">} : tensor<4xf32>
+  return %r : tensor<4xf32>
+}
+""")
+    np.testing.assert_array_equal(made(-3.0, 1), [3.0] * 4)
+
+
 @DEVICES
 @pytest.mark.parametrize("kind", ["add", "maximumf"])
 @pytest.mark.parametrize("axis", [0, 1])
