@@ -7,6 +7,7 @@ registered operations only, which most of a program's are not in a compilation, 
 from collections.abc import Iterator
 from typing import Self
 
+from xdsl.dialects.builtin import IntegerAttr
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import Operation
 
@@ -69,9 +70,17 @@ class Effects:
         return found
 
 
+def _is_pure_call(op: Operation) -> bool:
+    """Whether it calls something outside of the program that only computes, as the program itself says."""
+    if op_name(op) != "stablehlo.custom_call":
+        return False
+    effect = op.get_attr_or_prop("has_side_effect")
+    return effect is None or (isinstance(effect, IntegerAttr) and not effect.value.data)
+
+
 def _is_pure(op: Operation) -> bool:
     """Whether an operation itself has no effect. On memory it may write, or read what others write."""
     row = facts_of(op)
-    return bool(row.pure) and (
+    return (bool(row.pure) or _is_pure_call(op)) and (
         row.query or not any(kind_of(value.type) == BUFFER for value in (*op.operands, *op.results))
     )

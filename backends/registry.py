@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from xdsl.passes import ModulePass
 
-from devscope.analysis.patterns.language import Constant, Either, Op, Pattern, Wildcard
+from devscope.analysis.patterns.language import Constant, Custom, Either, Op, Pattern, Wildcard
 from devscope.analysis.symbols import Symbols, is_public
 from devscope.backends.backend import Backend, Options, Phase, Selected
 from devscope.dialects.target import (
@@ -198,14 +198,16 @@ def _check_pattern(backend: str, name: str, pattern: Any) -> None:
 def check_operations(backends: Iterable[Selected], exists: Callable[[str], bool]) -> None:
     """Raises OptionError for a pattern that cannot match since none of the operations that it names ``exists``.
 
-    One name of several that exists is enough: patterns may be written for several versions of a dialect.
+    One name of several that exists is enough: patterns may be written for several versions of a dialect, and for
+    programs before and after they become linalg.
     """
 
     def missing(pattern: Pattern) -> str | None:
         if isinstance(pattern, Either):
             found = [missing(one) for one in pattern.alternatives]
             return found[0] if None not in found else None
-        if isinstance(pattern, Op) and not any("*" in name or exists(name) for name in pattern.names):
+        names = pattern.names if isinstance(pattern, Op) else pattern.roots if isinstance(pattern, Custom) else ()
+        if names and not any("*" in name.partition(".")[0] or exists(name) for name in names):
             return pattern.text()
         return next(filter(None, map(missing, pattern.parts())), None)
 
@@ -214,7 +216,9 @@ def check_operations(backends: Iterable[Selected], exists: Callable[[str], bool]
             if (operation := missing(pattern)) is not None:
                 raise OptionError(
                     f"backend '{selected.name}': pattern '{name}' cannot match: there is no operation {operation}",
-                    notes=["names are DIALECT.NAME as MLIR writes them"],
+                    notes=[
+                        "names are DIALECT.NAME as MLIR writes them; StableHLO is linalg, arith and math by then"
+                    ],
                 )
 
 

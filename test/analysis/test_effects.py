@@ -14,6 +14,7 @@ GENERIC = '"linalg.generic"({}) <{{operandSegmentSizes = array<i32: 1, 1>}}> ({{
 GENERIC += '"linalg.yield"(%a) : (f32) -> () }}) : ({}) -> '
 
 PURE = {
+    "a call of something that only computes": '%y = "stablehlo.custom_call"(%x) : (!t) -> !t',
     "arithmetic": "%y = arith.addi %i, %i : index",
     "arithmetic on vectors": '%y = "arith.addf"(%v, %v) : (vector<4xf32>, vector<4xf32>) -> vector<4xf32>',
     "tensors": GENERIC.format("%x, %x", "", "!t, !t") + "!t",
@@ -35,7 +36,7 @@ EFFECTS = {
     '"affine.yield"() : () -> () }) : () -> ()',
     "a store in a body": GENERIC.format("%x, %x", "memref.store %a, %m[%i] : memref<?xf32>", "!t, !t") + "!t",
     "an assertion": '"cf.assert"(%p) <{msg = "no"}> : (i1) -> ()',
-    "the outside": '%y = "stablehlo.custom_call"(%x) : (!t) -> !t',
+    "the outside": '%y = "stablehlo.custom_call"(%x) {has_side_effect = true} : (!t) -> !t',
     "state": '%y = "tosa.variable_read"() : () -> !t',
     "unknown": '%y = "my.op"(%x) : (!t) -> !t',
     "an unknown callee": '"func.call_indirect"(%g) : (() -> ()) -> ()',

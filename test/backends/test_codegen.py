@@ -26,7 +26,7 @@ from devscope.backends import (
     Row,
 )
 from devscope.cli.main import main
-from devscope.errors import BackendError, DevscopeWarning, ExecutionError
+from devscope.errors import BackendError, DevscopeWarning, ExecutionError, LoweringError
 from devscope.patterns import op, wildcard
 
 C = """
@@ -384,6 +384,27 @@ def with_a_number(element: str, operation: str) -> str:
       }} -> {vector}
       return %r : {vector}
     }}"""
+
+
+@pytest.mark.parametrize("effect", [False, True])
+def test_what_stablehlo_calls(effect: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A backend may take what devscope cannot compile, if it only computes."""
+    text = f"""func.func @main(%x: tensor<3xf32>) -> tensor<3xf32> {{
+      %0 = stablehlo.custom_call @acme.twice(%x) {{has_side_effect = {str(effect).lower()}}}
+        : (tensor<3xf32>) -> tensor<3xf32>
+      %1 = stablehlo.add %0, %x : tensor<3xf32>
+      return %1 : tensor<3xf32>
+    }}"""
+    twice = op("stablehlo.custom_call", wildcard(), attributes={"call_target_name": "acme.twice"})
+    monkeypatch.setattr(toy.Toy, "patterns", [Row("twice", twice)])
+    monkeypatch.setattr(toy.Toy, "code", lambda *_: PythonCall("twice"), raising=False)
+    monkeypatch.setattr(toy.ToyRuntime, "function", lambda _, __: lambda x, out: np.add(x, x, out=out))
+    if effect:
+        with pytest.raises(LoweringError, match=r"cannot lower operation 'stablehlo\.custom_call @acme\.twice'"):
+            devscope.compile(text, backends=["toy"], cache=False)
+        return
+    executable = devscope.compile(text, backends=["toy"], cache=False)
+    np.testing.assert_array_equal(executable(np.arange(3, dtype=np.float32)), [0, 3, 6])
 
 
 def test_types_that_numpy_lacks_in_python_functions(monkeypatch: pytest.MonkeyPatch) -> None:

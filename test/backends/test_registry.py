@@ -20,7 +20,7 @@ from devscope.cli.main import main
 from devscope.dialects import target as targets
 from devscope.dialects.target import OptionSpec
 from devscope.errors import DeviceNotFoundError, LoweringError, OptionError
-from devscope.patterns import Pattern, constant, op, wildcard
+from devscope.patterns import Pattern, constant, op, pdl_pattern, wildcard
 from devscope.runtime.drivers import cuda
 from devscope.runtime.plugins import LibraryRuntime, Runtime, register_runtime
 
@@ -76,6 +76,13 @@ def test_refused(backend: type[Backend], said: str) -> None:
         devscope.register_backend(backend)
 
 
+PDL = """pdl.pattern : benefit(1) {
+  %type = pdl.type
+  %root = pdl.operation "NAME" -> (%type : !pdl.type)
+  pdl.rewrite %root with "none"
+}"""
+
+
 @pytest.mark.parametrize(
     ("pattern", "missing"),
     [
@@ -84,6 +91,11 @@ def test_refused(backend: type[Backend], said: str) -> None:
         (op(["linalg.nothing", "linalg.exp"]), None),
         (op("linalg.nothing").optional(lambda x: op("linalg.matmul", x)), "linalg.nothing"),
         (op("linalg.nothing") | op("other.operation"), None),
+        (op("stablehlo.dot_general"), "stablehlo.dot_general"),
+        (op(["stablehlo.*", "linalg.exp"]), None),
+        (op("stablehlo.custom_call"), None),
+        (pdl_pattern(PDL.replace("NAME", "linalg.nothing")), "linalg.nothing"),
+        (pdl_pattern(PDL.replace("NAME", "linalg.exp")), None),
     ],
 )
 def test_operations_that_do_not_exist(pattern: Pattern, missing: str | None) -> None:
