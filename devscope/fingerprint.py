@@ -9,7 +9,17 @@ from typing import Any
 
 _PACKAGES = tuple(
     f"devscope{name}"
-    for name in ("", ".analysis", ".backends", ".dialects", ".lowering", ".passes", ".rewriting", ".runtime")
+    for name in (
+        "",
+        ".analysis",
+        ".backends",
+        ".dialects",
+        ".frontends",  # models whose import takes time are found by what they are, not by what is made of them
+        ".lowering",
+        ".passes",
+        ".rewriting",
+        ".runtime",
+    )
 )
 # What decides on a program: the runtime itself is linked when one is loaded, but for its layout.
 _SUFFIXES = (".py", ".mlir", ".pipeline", ".toml", ".h")

@@ -20,19 +20,25 @@ class Graph:
         self.model, self.outside = model, dict(outside)
         self.shapes: dict[str, list[int | str | None]] = {}
         self._types: dict[str, int] = {}
-        for info in [*model.graph.input, *model.graph.value_info, *model.graph.output]:
+        self._tensors: dict[str, Any] = {}
+        self.learn(model.graph)
+        self.whole: dict[str, int] = {}
+        """Quantised values, which are floats now, and the types that they had."""
+
+    def learn(self, graph: Any) -> None:
+        """What the graph itself, or one in it, says of its values."""
+        for info in [*graph.input, *graph.value_info, *graph.output]:
             type_ = info.type.tensor_type
             self._types[info.name] = type_.elem_type
             if type_.HasField("shape"):
                 self.shapes[info.name] = [dim.dim_value or dim.dim_param or None for dim in type_.shape.dim]
-        self._tensors = {tensor.name: tensor for tensor in model.graph.initializer}
-        for node in model.graph.node:
+        tensors = {tensor.name: tensor for tensor in graph.initializer}
+        for node in graph.node:
             if node.op_type == "Constant" and (tensor := tensor_of(node.attribute[0])) is not None:
-                self._tensors[node.output[0]] = tensor
-        for name, tensor in self._tensors.items():
+                tensors[node.output[0]] = tensor
+        self._tensors |= tensors
+        for name, tensor in tensors.items():
             self.shapes[name], self._types[name] = [*tensor.dims], tensor.data_type
-        self.whole: dict[str, int] = {}
-        """Quantised values, which are floats now, and the types that they had."""
 
     def data(self, name: str) -> Any:
         """The elements of a constant; None of other values."""

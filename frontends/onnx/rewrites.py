@@ -6,7 +6,7 @@ from outside, and every operator in between is written out, too.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import numpy as np
@@ -42,6 +42,92 @@ def _instance_normalization(w: Writer) -> None:
     shape = w.constant([-1, *[1] * (rank - 2)], np.int64)
     scaled = w.op("Mul", w.op("Div", centred, spread), w.op("Reshape", w[1], shape))
     w.op("Add", scaled, w.op("Reshape", w[2], shape), result=0)
+
+
+@rewrites("GroupNormalization")
+def _group_normalization(w: Writer) -> None:
+    """Its scales are those of groups before opset 21."""
+    rank, groups = w.rank(0), w.attr("num_groups")
+    grouped = w.op("Reshape", w[0], w.constant([0, groups, -1], np.int64))
+    kind = w.attr("stash_type", TensorProto.FLOAT)
+    grouped = w.op("Cast", grouped, to=kind)
+    centred = w.op("Sub", grouped, w.mean(grouped, [2]))
+    variance = w.mean(w.op("Mul", centred, centred), [2])
+    spread = w.op("Sqrt", w.op("Add", variance, w.op("Cast", w.constant(w.attr("epsilon", 1e-5)), to=kind)))
+    normal = w.op("Cast", w.op("Div", centred, spread), to=w.type())
+    if w.opset < 21:
+        factors, terms = (w.op("Reshape", w[number], w.constant([-1, 1], np.int64)) for number in (1, 2))
+        normal = w.op("Add", w.op("Mul", normal, factors), terms)
+    found = w.op("Reshape", normal, w.op("Shape", w[0]))
+    if w.opset >= 21:
+        shape = w.constant([-1, *[1] * (rank - 2)], np.int64)
+        factors, terms = (w.op("Reshape", w[number], shape) for number in (1, 2))
+        found = w.op("Add", w.op("Mul", found, factors), terms)
+    w.op("Identity", found, result=0)
+
+
+@rewrites("ArgMax", "ArgMin")
+def _last_index(w: Writer) -> None:
+    """torch-mlir takes the first of equal elements: from behind, where the last is asked for."""
+    given = {name: value for name, value in w.attributes.items() if name != "select_last_index"}
+    if not w.attr("select_last_index", 0):
+        w.op(w.node.op_type, w[0], result=0, **given)
+        return
+    axis = w.attr("axis", 0)
+    last = w.op("Sub", w.extent(w[0], axis), w.constant(1, np.int64))
+    backwards = w.op("Sub", last, w.range(w.extent(w[0], axis)))
+    turned = w.op("Gather", w[0], backwards, axis=axis)
+    w.op("Sub", last, w.op(w.node.op_type, turned, **given), result=0)
+
+
+@rewrites("LpNormalization")
+def _lp_normalization(w: Writer) -> None:
+    """Of nothing but zeros: zeros."""
+    kind = "ReduceL1" if w.attr("p", 2) == 1 else "ReduceL2"
+    length = w.reduced(kind, w[0], [w.attr("axis", -1)], keepdims=1)
+    some = w.op("Where", w.op("Equal", length, w.number(0)), w.number(1), length)
+    w.op("Div", w[0], some, result=0)
+
+
+@rewrites("Gelu")
+def _gelu(w: Writer) -> None:
+    """torch-mlir's factors of the one with a tangent have four digits."""
+    if w.attr("approximate", "none") != "tanh":
+        w.op("Gelu", w[0], result=0, **w.attributes)
+        return
+    cube = w.op("Mul", w.op("Mul", w[0], w[0]), w[0])
+    inner = w.op("Add", w[0], w.op("Mul", cube, w.number(0.044715)))
+    share = w.op("Add", w.op("Tanh", w.op("Mul", inner, w.number((2 / np.pi) ** 0.5))), w.number(1))
+    w.op("Mul", w.op("Mul", w[0], w.number(0.5)), share, result=0)
+
+
+@rewrites("Softsign")
+def _softsign(w: Writer) -> None:
+    w.op("Div", w[0], w.op("Add", w.op("Abs", w[0]), w.number(1)), result=0)
+
+
+@rewrites("MatMul")
+def _product(w: Writer) -> None:
+    """By a row on the left, which torch-mlir lacks."""
+    if len(w.graph.shapes.get(w[0]) or [0, 0]) != 1 or len(w.graph.shapes.get(w[1]) or [0]) < 2:
+        w.op("MatMul", *w.node.input, result=0)
+        return
+    made = w.op("MatMul", w.unsqueeze(w[0], 0), w[1])
+    w.op("Identity", w.squeeze(made, -2), result=0)
+
+
+@rewrites("GatherND")
+def _gather_many(w: Writer) -> None:
+    """Of indices with several dimensions of any size, torch-mlir forgets all but the first."""
+    shape = w.graph.shapes.get(w[1]) or []
+    count = shape[-1] if shape else None
+    if len(shape) < 3 or w.attr("batch_dims", 0) or not isinstance(count, int):
+        w.op("GatherND", *w.node.input, result=0, **w.attributes)
+        return
+    parts = w.op("GatherND", w[0], w.reshape(w.reshape(w[1], -1), -1, count))
+    rows, rest = (w.part(w.op("Shape", w[1]), 0, 0, -1), w.part(w.op("Shape", w[0]), 0, count, 1 << 31))
+    flat = w.reshape(parts, -1)
+    w.op("Reshape", flat, w.op("Concat", rows, rest, axis=0), result=0)
 
 
 @rewrites("RMSNormalization")
@@ -222,7 +308,7 @@ def _resized(w: Writer, x: str, axis: int, extent: str, size: str, scale: str, m
 def rewritten(model: Any, outside: Mapping[str, memoryview]) -> tuple[Any, dict[str, memoryview]]:
     """A model in which these operators are written out, and the data of its large initializers. Raises `Refused`."""
     bytes_ = [one for one in model.graph.input if one.type.tensor_type.elem_type == TensorProto.UINT8]
-    if not bytes_ and not any(node.op_type in REWRITES for node in model.graph.node):
+    if not bytes_ and not any(node.op_type in REWRITES for node in all_nodes(model.graph)):
         return model, dict(outside)
     result = onnx.ModelProto()
     result.CopyFrom(model)
@@ -232,20 +318,7 @@ def rewritten(model: Any, outside: Mapping[str, memoryview]) -> tuple[Any, dict[
     for given in result.graph.input:
         if given.type.tensor_type.elem_type == TensorProto.UINT8:
             nodes += _unsigned(graph, given, opset)
-    for node in model.graph.node:
-        if node.op_type == "Gather" and _is_bytes(graph, node.input[0]):
-            nodes += _rows_of_bytes(graph, node, opset)
-            continue
-        rewrite = REWRITES.get(node.op_type) if node.domain in ("", "ai.onnx") else None
-        is_moved = node.op_type in MOVES and node.input[0] in graph.whole
-        if rewrite is None or is_moved:
-            node = moved(graph, node)
-        if rewrite is None:
-            nodes.append(node)
-            continue
-        writer = Writer(graph, node, opset)
-        rewrite(writer)
-        nodes += writer.nodes
+    nodes += _written(graph, model.graph.node, opset)
     for made in result.graph.output:
         if made.name in graph.whole:
             nodes += _integers(graph, made, opset)
@@ -259,6 +332,51 @@ def rewritten(model: Any, outside: Mapping[str, memoryview]) -> tuple[Any, dict[
     del result.graph.value_info[:]
     result.graph.value_info.extend(known)
     return inferred(result), {name: data for name, data in graph.outside.items() if name in used}
+
+
+def _written(graph: Graph, given: Iterable[Any], opset: int) -> list[Any]:
+    nodes: list[Any] = []
+    for node in given:
+        if any(attribute.type == onnx.AttributeProto.GRAPH for attribute in node.attribute):
+            node = _with_bodies(graph, node, opset)
+        if node.op_type == "Gather" and _is_bytes(graph, node.input[0]):
+            nodes += _rows_of_bytes(graph, node, opset)
+            continue
+        rewrite = REWRITES.get(node.op_type) if node.domain in ("", "ai.onnx") else None
+        is_moved = node.op_type in MOVES and node.input[0] in graph.whole
+        if rewrite is None or is_moved:
+            node = moved(graph, node)
+        if rewrite is None:
+            nodes.append(node)
+            continue
+        writer = Writer(graph, node, opset)
+        rewrite(writer)
+        nodes += writer.nodes
+    return nodes
+
+
+def _with_bodies(graph: Graph, node: Any, opset: int) -> Any:
+    """A node whose bodies are written out."""
+    result = onnx.NodeProto()
+    result.CopyFrom(node)
+    for attribute in result.attribute:
+        body = attribute.g
+        if attribute.type != onnx.AttributeProto.GRAPH or not any(
+            one.op_type in REWRITES for one in all_nodes(body)
+        ):
+            continue
+        graph.learn(body)
+        for number, inner in enumerate(body.node):
+            inner.name = f"{inner.name or inner.op_type}.{number}"
+        nodes = _written(graph, body.node, opset)
+        if any(one.name in graph.whole for one in body.output):
+            raise Refused(f"{node.op_type} of quantised numbers, of shapes known at run time only")
+        del body.node[:]
+        body.node.extend(nodes)
+        known = [info for info in body.value_info if info.name not in graph.whole]
+        del body.value_info[:]
+        body.value_info.extend(known)
+    return result
 
 
 def _is_bytes(graph: Graph, name: str) -> bool:

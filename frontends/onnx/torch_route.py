@@ -36,13 +36,6 @@ _WRONG: Mapping[str, str] = {
 """Operators that torch-mlir imports as something else."""
 
 
-def _wrong(node: Any) -> str:
-    """What torch-mlir makes of a node that is something else, in words after its name; ``""`` where it is right."""
-    if node.op_type in ("ArgMax", "ArgMin") and any(a.name == "select_last_index" and a.i for a in node.attribute):
-        return "takes the first of equal elements"
-    return _WRONG.get(node.op_type, "")
-
-
 _MODES = ("plain", "folded", "functions")
 
 
@@ -83,7 +76,7 @@ def _check(model: Any) -> None:
         if element not in _RIGHT_TYPES:
             raise Refused(f"'{info.name}' has elements of type {element} and dimensions known at run time only")
     for node in all_nodes(model.graph):
-        if why := _wrong(node):
+        if why := _WRONG.get(node.op_type):
             raise Refused(f"{node.op_type} of shapes known at run time only: torch-mlir's {why}")
 
 

@@ -10,6 +10,8 @@ from devscope.frontends.onnx.types import Refused
 
 Ends = tuple[int | str, int | str]
 """How much is put before and behind: numbers, or scalars that are computed."""
+_END = 1 << 31
+"""Of a Slice: behind the last."""
 
 
 class Windows:
@@ -151,3 +153,63 @@ def _average_pool(w: Writer) -> None:
         pooled = w.op("AveragePool", padded, count_include_pad=1, **windows.attributes())
         sides.append(windows.begun(pooled))
     w.op("Div", *sides, result=0)
+
+
+@rewrites("ConvTranspose")
+def _transposed_convolution(w: Writer) -> None:
+    """Of groups, or with other pads before than behind: a convolution of what has zeros between its elements."""
+    count, groups, weights = w.rank(0) - 2, w.attr("group", 1), w.data(1)
+    strides, dilations = w.attr("strides") or [1] * count, w.attr("dilations") or [1] * count
+    more, mode = w.attr("output_padding") or [0] * count, w.attr("auto_pad", "NOTSET")
+    flat = w.attr("pads") or [0] * 2 * count
+    is_plain = mode in ("NOTSET", "", "VALID") and (mode == "VALID" or flat[:count] == flat[count:])
+    if weights is None or w.attr("output_shape") or (is_plain and groups == 1):
+        w.op("ConvTranspose", *w.node.input, result=0, **w.attributes)
+        return
+    kernel = weights.shape[2:]
+    reach = [(k - 1) * d + 1 for k, d in zip(kernel, dilations, strict=True)]
+    pads = [(0, 0) if mode == "VALID" else (flat[axis], flat[axis + count]) for axis in range(count)]
+    if mode.startswith("SAME"):
+        totals = [r - s + m for r, s, m in zip(reach, strides, more, strict=True)]
+        low = [total // 2 if mode == "SAME_UPPER" else total - total // 2 for total in totals]
+        pads = [(one, total - one) for one, total in zip(low, totals, strict=True)]
+    x, zero = w[0], w.number(0)
+    for axis, stride in enumerate(strides, 2):
+        x = _spread(w, x, axis, stride, zero) if stride > 1 else x
+    # What is cut off, which a convolution cannot, is cut from x: where it is less than a window reaches there is none.
+    around = [(r - 1 - lo, r - 1 - hi + m) for r, (lo, hi), m in zip(reach, pads, more, strict=True)]
+    for axis, (first, behind) in enumerate(around, 2):
+        if first < 0 or behind < 0:
+            x = w.part(x, axis, max(0, -first), min(0, behind) or _END)
+    around = [(max(0, first), max(0, behind)) for first, behind in around]
+    rows, columns = weights.shape[0] // groups, weights.shape[1]
+    turned = np.moveaxis(weights.reshape(groups, rows, columns, *kernel), 1, 2)
+    turned = np.flip(turned.reshape(groups * columns, rows, *kernel), [*range(2, 2 + count)])
+    outer = [end for side in (0, 1) for end in [ends[side] for ends in around]]
+    given = [x, w.graph.constant(np.ascontiguousarray(turned)), *w.node.input[2:]]
+    w.op("Conv", *given, result=0, group=groups, dilations=dilations, pads=outer, kernel_shape=[*kernel])
+
+
+def _spread(w: Writer, x: str, axis: int, stride: int, zero: str) -> str:
+    """With ``stride`` - 1 zeros between elements."""
+    step, behind = w.constant(stride, np.int64), w.rank(0) - 1 - axis
+    places = w.range(w.op("Sub", w.op("Mul", w.extent(x, axis), step), w.constant(stride - 1, np.int64)))
+    within = w.op("Div", places, step)
+    is_own = w.op("Equal", w.op("Mul", within, step), places)
+    is_own = w.unsqueeze(is_own, *range(1, behind + 1)) if behind else is_own
+    return w.op("Where", is_own, w.op("Gather", x, within, axis=axis), zero)
+
+
+@rewrites("LRN")
+def _local_response(w: Writer) -> None:
+    """torch-mlir puts dimensions of any size together."""
+    size, rank = w.attr("size"), w.rank(0)
+    low = (size - 1) // 2
+    pads = [0, low, *[0] * (rank - 1), size - 1 - low, *[0] * (rank - 2)]
+    squares = w.op("Pad", w.op("Mul", w[0], w[0]), w.constant(pads, np.int64), w.number(0))
+    total = w.part(squares, 1, 0, 1 - size) if size > 1 else squares
+    for first in range(1, size):
+        total = w.op("Add", total, w.part(squares, 1, first, first + 1 - size or _END))
+    scaled = w.op("Mul", total, w.number(w.attr("alpha", 1e-4) / size))
+    around = w.op("Add", scaled, w.number(w.attr("bias", 1.0)))
+    w.op("Div", w[0], w.op("Pow", around, w.number(w.attr("beta", 0.75))), result=0)

@@ -16,3 +16,9 @@ def test_every_kind_of_file_counts() -> None:
         folder = Path(str(resources.files(package)))
         found |= {path.suffix for path in folder.rglob("*") if path.is_file()}
     assert found - OF_NO_PROGRAM == set(fingerprint._SUFFIXES)
+
+
+def test_every_package_of_the_compiler_counts() -> None:
+    root = Path(str(resources.files("devscope"))).parent
+    names = {f"devscope.{folder.name}" for folder in root.iterdir() if (folder / "__init__.py").is_file()}
+    assert set(fingerprint._PACKAGES) >= names - {"devscope.devscope", "devscope.test"}

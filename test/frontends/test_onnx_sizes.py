@@ -63,6 +63,21 @@ PRODUCTS = helper.make_graph(
 )
 GRIDS = [("linear", "zeros", 0), ("nearest", "border", 1), ("cubic", "reflection", 0), ("linear", "reflection", 1)]
 UPPER = {"auto_pad": "SAME_UPPER"}
+BRANCHES = {
+    f"{name}_branch": helper.make_graph(
+        nodes, name, [], [helper.make_tensor_value_info("o", TensorProto.FLOAT, None)]
+    )
+    for name, nodes in (
+        (
+            "then",
+            [node("MaxPool", "x", "m", kernel_shape=[3, 3], strides=[2, 2], **UPPER), node("Relu", "m", "o")],
+        ),
+        (
+            "else",
+            [node("ArgMax", "x", "m", axis=2, select_last_index=1), node("Cast", "m", "o", to=TensorProto.FLOAT)],
+        ),
+    )
+}
 CASES: dict[str, tuple[list[Any], dict[str, list[int | str]], dict[str, Any]]] = {
     "images": (
         [
@@ -85,9 +100,31 @@ CASES: dict[str, tuple[list[Any], dict[str, list[int | str]], dict[str, Any]]] =
                 {"pads": [2, 0, 1, 1], "storage_order": 1, "ceil_mode": 1},
               )) for one in (node("MaxPool", "x", f"m{k} at{k}", kernel_shape=[3, 3], strides=[2, 2], **more),
                              node("Cast", f"at{k}", f"places{k}", to=TensorProto.FLOAT))),
+            *(node("ConvTranspose", f"x {name}", f"{name}{k}", **more) for name, k, more in (
+                ("wide", 0, UPPER | {"strides": [2, 2]}), ("wide", 1, {"pads": [1, 0, 2, 1], "strides": [1, 3]}),
+                ("each", 2, {"group": 3, "strides": [2, 1], "output_padding": [1, 0]}),
+            )),
+            node("LRN", "x", "l", size=3, alpha=0.5), node("ArgMin", "x", "a", axis=3, select_last_index=1),
+            node("Cast", "a", "last", to=TensorProto.FLOAT),
+            node("GroupNormalization", "x many many", "g", num_groups=3),
+            node("ReduceSum", "x", "sum", keepdims=0), node("Less", "zero sum", "yes"),
+            node("If", "yes", "chosen", **BRANCHES),
         ],
         {"x": ["n", 3, "h", "w"]},
-        {},
+        {"wide": uniform(3, 2, 3, 2), "each": uniform(3, 1, 3, 2), "zero": np.float32(0),
+         "many": uniform(3)},
+    ),
+    "functions": (
+        [
+            node("Gelu", "x", "gelu", approximate="tanh"), node("Softsign", "x", "sign"),
+            node("MatMul", "row x", "product"), node("Mul", "x zero", "nothing"),
+            node("LpNormalization", "nothing", "unit0", axis=1, p=1),
+            node("LpNormalization", "x", "unit1", axis=0),
+            node("Cast", "i", "whole", to=TensorProto.INT64), node("Mul", "whole none", "at"),
+            node("GatherND", "x at", "found"),
+        ],
+        {"x": ["n", 4, "h"], "i": ["j", "w", 1]},
+        {"row": uniform(4), "zero": np.float32(0), "none": np.array(0)},
     ),
     "pads": (
         [
