@@ -20,6 +20,7 @@ from devscope.runtime.native import abi
 from devscope.runtime.program import DYNAMIC_LOCAL_SIZE
 
 NOT_READY, NOT_FOUND, INVALID_VALUE, NO_CONTEXT, ILLEGAL_ADDRESS, OUT_OF_MEMORY = 600, 500, 1, 201, 700, 2
+MEMORY = 1 << 24
 
 _CALLED_BY_C = {
     "cuMemAlloc_v2": "pz",
@@ -176,7 +177,7 @@ class FakeCuda:
     # ------------------------------------------------------------------------------------------- memory
 
     def _cuMemAlloc(self, out: int, size: int) -> int:
-        address = self.loaded.emulator_alloc(size) if size < 1 << 30 else 0
+        address = self.loaded.emulator_alloc(size) if size < MEMORY else 0
         if not address:
             return OUT_OF_MEMORY
         self.memory[address] = size
@@ -294,7 +295,7 @@ class FakeCuda:
         }[which]
 
     def _cuDeviceTotalMem(self, out: int, _device: int) -> None:
-        ctypes.c_size_t.from_address(out).value = 1 << 30
+        ctypes.c_size_t.from_address(out).value = MEMORY
 
     def _cuDevicePrimaryCtxRetain(self, out: int, device: int) -> None:
         self.put(out, 0x100 + device)

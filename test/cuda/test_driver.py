@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import pytest
 from emulation import EmulatingEmitter, set_order
-from fake_driver import ILLEGAL_ADDRESS, OUT_OF_MEMORY, FakeCuda
+from fake_driver import ILLEGAL_ADDRESS, MEMORY, OUT_OF_MEMORY, FakeCuda
 
 import devscope
 from devscope.errors import DeviceError, DeviceNotFoundError
@@ -152,7 +152,7 @@ def test_memory_runs_out(fake: Callable[..., FakeCuda]) -> None:
         expected = executable(*ones(5000))  # what earlier calls left is freed, and memory asked for again
         np.testing.assert_array_equal(expected, 1 + np.arange(5000))
         with pytest.raises(DeviceError, match=r"cuda:0 \(fake 0\).*error 2 \(CUDA_ERROR_2\)"):
-            executable(*ones(1 << 28))
+            executable(*ones(MEMORY // 4))
         np.testing.assert_array_equal(executable(*ones(3)), [1, 2, 3])
 
 
