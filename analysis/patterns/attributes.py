@@ -1,60 +1,13 @@
-"""Attributes as Python values, and the one value that all elements of a constant have."""
+"""The one value that all elements of a constant have, and what products of matrices read transposed."""
 
 from __future__ import annotations
 
-import re
-from math import prod
-from typing import Any
-
-from xdsl.dialects.builtin import (
-    ArrayAttr,
-    DenseArrayBase,
-    DenseIntOrFPElementsAttr,
-    FloatAttr,
-    IntegerAttr,
-    StringAttr,
-    SymbolRefAttr,
-    UnitAttr,
-    i1,
-)
+from xdsl.dialects.builtin import DenseIntOrFPElementsAttr, FloatAttr, IntegerAttr
 from xdsl.ir import Attribute, Operation, SSAValue
 
+from devscope.analysis.patterns.elements import repetition
 from devscope.dialects.names import op_name
 from devscope.dialects.op_facts import facts_of
-
-_ENUM = re.compile(r"#\w+(?:\.\w+)?<(?:\w+ )?(\w+)>")
-
-
-def python_value(attribute: Attribute | None) -> Any:
-    """Numbers, texts, and lists of these; True for a unit; text as MLIR writes it for anything else."""
-    match attribute:
-        case None:
-            return None
-        case IntegerAttr():
-            return bool(attribute.value.data) if attribute.type == i1 else attribute.value.data
-        case FloatAttr():
-            return attribute.value.data
-        case StringAttr():
-            return attribute.data
-        case SymbolRefAttr():
-            return attribute.string_value()
-        case UnitAttr():
-            return True
-        case ArrayAttr():
-            return [python_value(item) for item in attribute]
-        case DenseArrayBase():
-            return _numbers(attribute)
-        case DenseIntOrFPElementsAttr():
-            values = list(attribute.get_values())
-            return values * prod(attribute.get_shape()) if len(values) == 1 else values  # of a splat there is one
-        case _:
-            text = str(attribute)
-            enum = _ENUM.fullmatch(text)
-            return enum[1].lower() if enum is not None else text
-
-
-def _numbers(array: Any) -> list[float]:
-    return list(array.get_values())
 
 
 def splat_value(value: SSAValue) -> float | None:
@@ -62,8 +15,10 @@ def splat_value(value: SSAValue) -> float | None:
     owner = value.owner
     while isinstance(owner, Operation):
         facts = facts_of(owner)
-        if facts.fills or op_name(owner) == "linalg.broadcast":
+        if facts.fills:
             value = owner.operands[0]
+        elif (repeated := repetition(owner)) is not None:
+            value, _ = repeated
         elif facts.rematerialised and not owner.operands:
             number = owner.get_attr_or_prop("value")  # an integer's attribute is false if the number is 0
             return _splat(owner.get_attr_or_prop("values") if number is None else number)

@@ -6,10 +6,11 @@ from collections.abc import Sequence
 from functools import cache
 from typing import NamedTuple
 
-from xdsl.dialects.builtin import AffineMapAttr, ArrayAttr
-from xdsl.ir import Block, Operation, SSAValue
+from xdsl.dialects.builtin import AffineMapAttr, ArrayAttr, TensorType
+from xdsl.ir import Block, BlockArgument, Operation, SSAValue
 from xdsl.ir.affine import AffineConstantExpr, AffineDimExpr, AffineMap
 
+from devscope.analysis.patterns.python_values import python_value
 from devscope.dialects.names import op_name
 
 
@@ -88,6 +89,64 @@ def elementwise_body(op: Operation) -> Body | None:
         return None
     block = op.regions[0].first_block
     return None if block is None else Body(op, block, found)
+
+
+def repetition(op: Operation) -> tuple[SSAValue, tuple[int | None, ...]] | None:
+    """What an operation repeats along dimensions, and which one of the result each of its dimensions is, in order;
+    None for one of size 1 that is repeated. None for operations that do something else.
+    """
+    name = op_name(op)
+    if name == "linalg.broadcast":
+        added = python_value(op.get_attr_or_prop("dimensions"))
+        if not isinstance(added, list) or not op.results:
+            return None
+        return op.operands[0], tuple(d for d in range(len(_shape(op.results[0]))) if d not in added)
+    if name == "stablehlo.broadcast_in_dim":
+        kept, shape = python_value(op.get_attr_or_prop("broadcast_dimensions")), _shape(op.operands[0])
+        if not isinstance(kept, list) or kept != sorted(kept):
+            return None
+        whole = _shape(op.results[0])
+        return op.operands[0], tuple(
+            None if size == 1 != whole[d] else d for d, size in zip(kept, shape, strict=True)
+        )
+    if name == "tensor.expand_shape":
+        return _with_ones(op)
+    body = elementwise_body(op)
+    end = body.block.last_op if body is not None else None
+    if body is None or end is None or body.block.first_op is not end:
+        return None
+    (value,) = end.operands
+    if not isinstance(value, BlockArgument) or value.block is not body.block or value.index == len(body.maps) - 1:
+        return None
+    operand, map_ = body.operand_of(value)
+    return (operand, axes_of(map_)) if repeats(map_) else None
+
+
+def repetition_of(value: SSAValue) -> tuple[SSAValue, tuple[int | None, ...]] | None:
+    """The `repetition` that a value is the result of."""
+    return repetition(value.owner) if isinstance(value.owner, Operation) else None
+
+
+def axes_of(map_: AffineMap) -> tuple[int | None, ...]:
+    """Of each result of a map that `repeats`, the dimension; None for a constant."""
+    return tuple(result.position if isinstance(result, AffineDimExpr) else None for result in map_.results)
+
+
+def _shape(value: SSAValue) -> tuple[int, ...]:
+    return value.type.get_shape() if isinstance(value.type, TensorType) else ()
+
+
+def _with_ones(op: Operation) -> tuple[SSAValue, tuple[int | None, ...]] | None:
+    """Of an operation that adds dimensions of size 1."""
+    groups, shape = op.get_attr_or_prop("reassociation"), _shape(op.results[0])
+    axes: list[int | None] = []
+    for group in groups if isinstance(groups, ArrayAttr) else ():
+        numbers = [axis.value.data for axis in group]
+        larger = [axis for axis in numbers if shape[axis] != 1] or numbers[:1]
+        if len(larger) != 1:
+            return None
+        axes += larger
+    return (op.operands[0], tuple(axes)) if axes else None
 
 
 def is_identity(map_: AffineMap) -> bool:

@@ -15,15 +15,17 @@ from typing import Any, NamedTuple
 
 from xdsl.ir import BlockArgument, Operation, SSAValue
 
-from devscope.analysis.patterns.attributes import python_value, splat_value
+from devscope.analysis.patterns.attributes import splat_value
 from devscope.analysis.patterns.elements import (
     KINDS,
     Body,
-    dimensions_of,
+    axes_of,
     elementwise_body,
     is_identity,
     kind_of_scalar,
     kind_of_tensor,
+    repeats,
+    repetition_of,
 )
 from devscope.analysis.patterns.language import (
     Again,
@@ -38,6 +40,7 @@ from devscope.analysis.patterns.language import (
     Pattern,
     Wildcard,
 )
+from devscope.analysis.patterns.python_values import python_value
 from devscope.dialects.location import source_location
 from devscope.dialects.names import op_name
 from devscope.dialects.op_facts import facts_of
@@ -285,25 +288,41 @@ class Matcher:
         value, body = place
         if body is not None and isinstance(value, BlockArgument) and value.block is body.block:
             operand, map_ = body.operand_of(value)
-            dimensions = dimensions_of(map_)
-            if dimensions is None or not _are(dimensions, map_.num_dims, pattern.dimensions):
-                self._miss(state, body.op, f"{pattern.text()}: it is not broadcast along these dimensions")
-                return
             if is_identity(map_):
                 yield from self._broadcast(pattern, _Place(operand), state)
+            elif repeats(map_):
+                yield from self._repeated(pattern, operand, axes_of(map_), map_.num_dims, body.op, state)
             else:
-                yield from self._match(pattern.operand, _Place(operand), state)
+                self._miss(state, body.op, f"{pattern.text()}: it is not broadcast along these dimensions")
             return
-        value = self._whole(place, state)
-        if value is None:
+        whole = self._whole(place, state)
+        if whole is None:
             return
-        owner = value.owner
-        if isinstance(owner, Operation) and (dimensions := _broadcast_dimensions(owner)) is not None:
-            if _are(dimensions, _rank(value), pattern.dimensions):
-                yield from self._match(pattern.operand, _Place(owner.operands[0]), state.with_op(owner))
-            self._miss(state, owner, f"{pattern.text()}: it is not broadcast along these dimensions")
-        if pattern.dimensions is None or len(pattern.dimensions) == _rank(value):
+        rank, made = _rank(whole), repetition_of(whole)
+        if made is not None:
+            yield from self._repeated(pattern, *made, rank, whole.owner, state.with_op(whole.owner))
+        if pattern.dimensions is None or len(pattern.dimensions) == rank:
+            yield from self._match(pattern.operand, _Place(whole), state)
+
+    def _repeated(
+        self,
+        pattern: Broadcast,
+        value: SSAValue,
+        axes: tuple[int | None, ...],
+        rank: int,
+        op: Operation,
+        state: _State,
+    ) -> Iterator[_State]:
+        """``value``, whose dimensions are ``axes`` of a result of ``rank`` dimensions, or what that repeats."""
+        if None not in axes and _are(axes, rank, pattern.dimensions):
             yield from self._match(pattern.operand, _Place(value), state)
+        else:
+            self._miss(state, op, f"{pattern.text()}: it is not broadcast along these dimensions")
+        made = repetition_of(value)
+        if made is not None:
+            inner, kept = made
+            composed = tuple(None if axis is None else axes[axis] for axis in kept)
+            yield from self._repeated(pattern, inner, composed, rank, value.owner, state.with_op(value.owner))
 
     def _constant(self, pattern: Constant, place: _Place, state: _State) -> Iterator[_State]:
         value = _outer(place)
@@ -448,21 +467,8 @@ def _rank(value: SSAValue) -> int:
     return len(getattr(value.type, "shape", ()))
 
 
-def _are(dimensions: tuple[int, ...], rank: int, wanted: tuple[int, ...] | None) -> bool:
+def _are(dimensions: tuple[int | None, ...], rank: int, wanted: tuple[int, ...] | None) -> bool:
     return wanted is None or tuple(d + rank if d < 0 else d for d in wanted) == dimensions
-
-
-def _broadcast_dimensions(op: Operation) -> tuple[int, ...] | None:
-    """The dimensions of the result that the operand of a broadcast has; None for other operations."""
-    name = op_name(op)
-    if name == "linalg.broadcast":
-        added = python_value(op.get_attr_or_prop("dimensions"))
-        rank = _rank(op.results[0]) if op.results else 0
-        return tuple(d for d in range(rank) if d not in added) if isinstance(added, list) else None
-    if name == "stablehlo.broadcast_in_dim":
-        kept = python_value(op.get_attr_or_prop("broadcast_dimensions"))
-        return tuple(kept) if isinstance(kept, list) else None
-    return None
 
 
 def _is_constant(op: Operation) -> bool:

@@ -16,7 +16,8 @@ from xdsl.dialects.builtin import DYNAMIC_INDEX, TensorType
 from xdsl.ir import Operation, SSAValue
 
 from devscope.analysis.patterns import Match
-from devscope.analysis.patterns.attributes import python_value, splat_value
+from devscope.analysis.patterns.attributes import splat_value
+from devscope.analysis.patterns.python_values import python_value
 from devscope.backends.backend import Backend, Claimed, Code, Row
 from devscope.backends.contractions import is_zero, operand_of, product_of, transposes
 from devscope.backends.onednn.api import ACCURATE, DIRECT, INFERENCE, Argument, Size, Tensor, Text, row_major

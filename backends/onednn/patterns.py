@@ -11,9 +11,10 @@ from xdsl.dialects.builtin import DYNAMIC_INDEX, TensorType
 from xdsl.ir import Operation, SSAValue
 
 from devscope.analysis.patterns import Match, broadcast, constant, elementwise, op, relu, wildcard
-from devscope.analysis.patterns.attributes import python_value, splat_value
+from devscope.analysis.patterns.attributes import splat_value
 from devscope.analysis.patterns.elements import dimensions_of, kind_of_scalar
 from devscope.analysis.patterns.language import Custom, Either, Pattern
+from devscope.analysis.patterns.python_values import python_value
 from devscope.backends.contractions import BATCH, MATRICES, is_zero, made_inside, product_of, rank_of, transposes
 from devscope.dialects.names import op_name
 

@@ -17,6 +17,8 @@ from xdsl.ir import Block, Operation, SSAValue
 from devscope.analysis.captured_values import free_values
 from devscope.analysis.classify import is_scalar_code, is_terminator
 from devscope.analysis.effects import has_side_effects
+from devscope.analysis.patterns.attributes import splat_value
+from devscope.analysis.patterns.elements import repetition
 from devscope.dialects.device import DeviceCopyOp, OnDeviceOp, RegionOp, ScopeAttr
 from devscope.dialects.op_facts import facts_of
 from devscope.dialects.scope_attribute import scope_on
@@ -194,17 +196,23 @@ def invalid(graph: Graph, inside: frozenset[int], device: ScopeAttr, limits: Lim
 
 def is_transparent(op: Operation) -> bool:
     """Whether an operation is cloned to where it is needed, so that nobody has to take it."""
-    if op.regions and not facts_of(op).fills:
-        return False
     facts = facts_of(op)
+    if op.regions and not facts.fills and not _is_splat(op):
+        return False
     if facts.control is not None:
         return False
-    if facts.fills or facts.rematerialised:
+    if facts.fills or facts.rematerialised or _is_splat(op):
         makers = (value.owner for value in op.operands)
         return all(not _is_data(value) for value in op.operands if not isinstance(value.owner, Operation)) and all(
             is_transparent(maker) for maker in makers if isinstance(maker, Operation)
         )
     return is_scalar_code(op)
+
+
+def _is_splat(op: Operation) -> bool:
+    """Whether it makes one constant element after another, as fills do."""
+    repeated = repetition(op)
+    return repeated is not None and splat_value(repeated[0]) is not None
 
 
 def _is_data(value: SSAValue) -> bool:

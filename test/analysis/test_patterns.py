@@ -7,7 +7,7 @@ from xdsl.dialects.builtin import BytesAttr, DenseIntOrFPElementsAttr, ModuleOp,
 from xdsl.ir import Operation
 
 from devscope.analysis.patterns import Match, Pattern
-from devscope.analysis.patterns.attributes import python_value
+from devscope.analysis.patterns.python_values import python_value
 from devscope.dialects.context import make_planning_context
 from devscope.dialects.names import op_name
 from devscope.errors import OptionError
@@ -167,6 +167,50 @@ def test_zeros_of_any_type_are_constants(type_: str, zero: str, add: str) -> Non
       %r = arith.{add} %f, %d : !t"""
     both = op(f"arith.{add}", constant(0.0), constant(0.0))
     assert match(both, last(program, element=type_)) is not None
+
+
+ROW = """%e1 = tensor.empty() : tensor<1x4xf32>
+  %u = linalg.generic {indexing_maps = [affine_map<(i, j) -> (j)>, #id], iterator_types = ["parallel", "parallel"]}
+      ins(%b : tensor<4xf32>) outs(%e1 : tensor<1x4xf32>) {
+  ^bb0(%a0: f32, %o: f32):
+    linalg.yield %a0 : f32
+  } -> tensor<1x4xf32>
+"""
+EXPANDED = "%u = tensor.expand_shape %b [[0, 1]] output_shape [1, 4] : tensor<4xf32> into tensor<1x4xf32>\n"
+REPEATED = """%v = linalg.generic {indexing_maps = [affine_map<(i, j) -> (0, j)>, #id],
+      iterator_types = ["parallel", "parallel"]} ins(%u : tensor<1x4xf32>) outs(%e : !t) {
+  ^bb0(%a0: f32, %o: f32):
+    linalg.yield %a0 : f32
+  } -> !t
+"""
+
+
+@pytest.mark.parametrize("row", [ROW, EXPANDED])
+@pytest.mark.parametrize("whole", [False, True])
+def test_broadcasts_in_steps(row: str, whole: bool) -> None:
+    """A vector becomes a row, which is repeated, before what uses it or in its body."""
+    if whole:
+        body = "%s = arith.addf %a0, %a1 : f32\nlinalg.yield %s : f32"
+        end = REPEATED + generic("%r", "%x, %v", "#id, #id", body)
+    else:
+        end = """%r = linalg.generic {indexing_maps = [#id, affine_map<(i, j) -> (0, j)>, #id],
+            iterator_types = ["parallel", "parallel"]} ins(%x, %u : !t, tensor<1x4xf32>) outs(%e : !t) {
+          ^bb0(%a0: f32, %a1: f32, %o: f32):
+            %s = arith.addf %a0, %a1 : f32
+            linalg.yield %s : f32
+          } -> !t\n"""
+    program = last(EMPTY + row + end)
+    found = match(elementwise("add", wildcard(), broadcast(wildcard().named("b"), [-1])), program)
+    assert found is not None
+    assert str(found["b"].type) == "tensor<4xf32>"
+    assert len(found.ops) == 2 + whole
+    assert match(elementwise("add", wildcard(), broadcast(wildcard(), [0])), program) is None
+
+
+def test_what_is_permuted_is_not_broadcast() -> None:
+    body = "%s = arith.addf %a0, %a1 : f32\nlinalg.yield %s : f32"
+    program = last(EMPTY + generic("%r", "%x, %y", "#id, #turned", body))
+    assert match(elementwise("add", wildcard(), broadcast(wildcard())), program) is None
 
 
 def test_pdl() -> None:

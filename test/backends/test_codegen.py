@@ -27,7 +27,7 @@ from devscope.backends import (
 )
 from devscope.cli.main import main
 from devscope.errors import BackendError, DevscopeWarning, ExecutionError, LoweringError
-from devscope.patterns import op, wildcard
+from devscope.patterns import broadcast, constant, elementwise, op, relu, wildcard
 
 C = """
 #include <stdint.h>
@@ -384,6 +384,42 @@ def with_a_number(element: str, operation: str) -> str:
       }} -> {vector}
       return %r : {vector}
     }}"""
+
+
+def test_layers_of_stablehlo(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As JAX writes them: biases are repeated in two steps, and layers share a zero."""
+    layer = """
+      %pN = stablehlo.dot_general %xN, %w, contracting_dims = [1] x [0] : (!t, !t) -> !t
+      %bN = stablehlo.broadcast_in_dim %vN, dims = [1] : (tensor<4xf32>) -> tensor<1x4xf32>
+      %cN = stablehlo.broadcast_in_dim %bN, dims = [0, 1] : (tensor<1x4xf32>) -> !t
+      %sN = stablehlo.add %pN, %cN : !t
+      %xM = stablehlo.maximum %sN, %z : !t"""
+    text = f"""func.func @main(%x0: !t, %w: !t, %v0: tensor<4xf32>, %v1: tensor<4xf32>) -> !t {{
+      %zero = stablehlo.constant dense<0.0> : tensor<f32>
+      %z = stablehlo.broadcast_in_dim %zero, dims = [] : (tensor<f32>) -> !t
+      {layer.replace("N", "0").replace("M", "1")}
+      {layer.replace("N", "1").replace("M", "2")}
+      return %x2 : !t
+    }}""".replace("!t", "tensor<4x4xf32>")
+    x, w, b = (wildcard().named(name) for name in "xwb")
+    product = op("linalg.matmul", x, w, constant(0.0))
+    monkeypatch.setattr(toy.Toy, "patterns", [Row("layer", relu(elementwise("add", product, broadcast(b, [-1]))))])
+
+    def code(function: Claimed) -> PythonCall:
+        assert function.match is not None
+        assert [function.operand(function.match[name]) for name in "xwb"] == [0, 1, 2]
+        assert [str(type_) for type_ in function.inputs][2] == "tensor<4xf32>"
+        return PythonCall("layer")
+
+    monkeypatch.setattr(toy.Toy, "code", code, raising=False)
+    computed = lambda x, w, b, out: np.maximum(x @ w + b, 0, out=out)  # noqa: E731
+    monkeypatch.setattr(toy.ToyRuntime, "function", lambda _, __: computed)
+    executable = devscope.compile(text, backends=["toy"], cache=False)
+    assert str(devscope.plan(text, backends=["toy"]).module).count("call @main_toy_layer(") == 2
+    random = np.random.default_rng(0)
+    x, w, b, c = (random.standard_normal(shape, np.float32) for shape in ((4, 4), (4, 4), (4,), (4,)))
+    expected = np.maximum(np.maximum(x @ w + b, 0) @ w + c, 0)
+    np.testing.assert_allclose(executable(x, w, b, c), expected, rtol=1e-5)
 
 
 @pytest.mark.parametrize("effect", [False, True])
