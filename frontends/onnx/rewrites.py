@@ -351,6 +351,8 @@ def _written(graph: Graph, given: Iterable[Any], opset: int) -> list[Any]:
             continue
         writer = Writer(graph, node, opset)
         rewrite(writer)
+        if len(writer.nodes) == 1:
+            writer.nodes[0].name = node.name  # by which rules place it
         nodes += writer.nodes
     return nodes
 
