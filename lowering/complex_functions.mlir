@@ -40,6 +40,53 @@ func.func @abs(%0: complex<$T>) -> $T {
   return %result : $T
 }
 
+// Upstream divides by the larger part first, but adds to it before; very large and very small numbers are scaled.
+func.func @div(%0: complex<$T>, %1: complex<$T>) -> complex<$T> {
+  %one = arith.constant 1.0 : $T
+  %quarter = arith.constant 0.25 : $T
+  %four = arith.constant 4.0 : $T
+  %huge = arith.constant $huge : $T
+  %tiny = arith.constant $tiny : $T
+  %up = arith.constant $div_up : $T
+  %down = arith.constant $div_down : $T
+  %re_n = complex.re %0 : complex<$T>
+  %im_n = complex.im %0 : complex<$T>
+  %x_n = math.absf %re_n : $T
+  %y_n = math.absf %im_n : $T
+  %x_larger_n = arith.cmpf ogt, %x_n, %y_n : $T
+  %large_n = arith.select %x_larger_n, %x_n, %y_n : $T
+  %is_huge_n = arith.cmpf ogt, %large_n, %huge : $T
+  %is_tiny_n = arith.cmpf olt, %large_n, %tiny : $T
+  %not_huge_n = arith.select %is_tiny_n, %up, %one : $T
+  %scale_n = arith.select %is_huge_n, %quarter, %not_huge_n : $T
+  %scaled_re_n = arith.mulf %re_n, %scale_n : $T
+  %scaled_im_n = arith.mulf %im_n, %scale_n : $T
+  %scaled_n = complex.create %scaled_re_n, %scaled_im_n : complex<$T>
+  %re_d = complex.re %1 : complex<$T>
+  %im_d = complex.im %1 : complex<$T>
+  %x_d = math.absf %re_d : $T
+  %y_d = math.absf %im_d : $T
+  %x_larger_d = arith.cmpf ogt, %x_d, %y_d : $T
+  %large_d = arith.select %x_larger_d, %x_d, %y_d : $T
+  %is_huge_d = arith.cmpf ogt, %large_d, %huge : $T
+  %is_tiny_d = arith.cmpf olt, %large_d, %tiny : $T
+  %not_huge_d = arith.select %is_tiny_d, %up, %one : $T
+  %scale_d = arith.select %is_huge_d, %quarter, %not_huge_d : $T
+  %scaled_re_d = arith.mulf %re_d, %scale_d : $T
+  %scaled_im_d = arith.mulf %im_d, %scale_d : $T
+  %scaled_d = complex.create %scaled_re_d, %scaled_im_d : complex<$T>
+  %quotient = complex.div %scaled_n, %scaled_d {devscope.scaled} : complex<$T>
+  %back_tiny = arith.select %is_tiny_n, %down, %one : $T
+  %back_n = arith.select %is_huge_n, %four, %back_tiny : $T
+  %back = arith.mulf %back_n, %scale_d : $T
+  %quotient_re = complex.re %quotient : complex<$T>
+  %quotient_im = complex.im %quotient : complex<$T>
+  %re = arith.mulf %quotient_re, %back : $T
+  %im = arith.mulf %quotient_im, %back : $T
+  %result = complex.create %re, %im : complex<$T>
+  return %result : complex<$T>
+}
+
 // Of an infinite number, the part that is infinite counts as 1 and one that is not as 0.
 func.func @sign(%0: complex<$T>) -> complex<$T> {
   %zero = arith.constant 0.0 : $T

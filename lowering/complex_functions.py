@@ -46,7 +46,7 @@ def _expansions() -> Mapping[str, Expansion]:
 
 def _function(op: Any) -> str:
     part = _part_type(op)
-    if part is None:
+    if part is None or _SCALED in op.attributes:
         return ""
     if str(part) not in _FORMATS:
         raise LoweringError(
@@ -55,6 +55,10 @@ def _function(op: Any) -> str:
             [f"their parts can be: {', '.join(_FORMATS)}"],
         )
     return _bodies(str(part))[op.name.partition(".")[2]]
+
+
+_SCALED = "devscope.scaled"
+"""On a division that upstream expands."""
 
 
 def _part_type(op: Any) -> Any:
@@ -82,9 +86,10 @@ def _numbers(mantissa: int, exponent: int) -> dict[str, float]:
     """``exp_limit``: below the largest exponent of exp; ``tanh_limit``: there 1 - tanh is half a unit.
 
     Numbers above ``huge`` and below ``tiny`` are scaled; the latter by ``up``, and what their root is then by
-    ``up_back``.
+    ``up_back``. Dividends and divisors below ``tiny`` are scaled by ``div_up``, four times which there is, too.
     """
     half_up = (mantissa + 3) // 2
+    div_up = min(2 * half_up, exponent - 3)
     return {
         "pi": math.pi,
         "exp_limit": math.floor(exponent * math.log(2) * 0.99),
@@ -93,6 +98,8 @@ def _numbers(mantissa: int, exponent: int) -> dict[str, float]:
         "tiny": 2.0 ** (mantissa + 2 - exponent),
         "up": 2.0 ** (2 * half_up),
         "up_back": 2.0**-half_up,
+        "div_up": 2.0**div_up,
+        "div_down": 2.0**-div_up,
     }
 
 

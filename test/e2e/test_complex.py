@@ -175,6 +175,23 @@ def test_division_recovers_infinities_as_in_c(all_functions: Executable) -> None
     assert got[2] == 0
 
 
+@pytest.mark.parametrize("element", ["f32", "f64"])
+def test_division_neither_overflows_nor_underflows(all_functions: Executable, element: str) -> None:
+    """Both numbers, and the sums on the way, may be as large and as small as there are any."""
+    dtype, wide = (np.complex64, np.complex128) if element == "f32" else (np.complex128, np.clongdouble)
+    info, rng = np.finfo(dtype), np.random.default_rng([SEED, element == "f32"])
+    most = [info.max / 1.1, -info.max, info.max / 2, info.smallest_normal / 8, -info.smallest_subnormal]
+    parts = rng.choice([*most, 1.0, -0.75], (4, 400))
+    x, y = (parts[0] + 1j * parts[1]).astype(dtype), (parts[2] + 1j * parts[3]).astype(dtype)
+    got = all_functions.run(element, x, y)[len(UNARY) + BINARY.index("div")]
+    with np.errstate(all="ignore"):
+        want = x.astype(wide) / y.astype(wide)
+    size = np.abs(want)
+    is_result = size < info.max
+    unit = np.maximum(size * info.eps, info.smallest_subnormal)
+    assert np.max(np.abs(got - want)[is_result] / unit[is_result]) <= ULPS
+
+
 def test_scalars(program: Executable) -> None:
     power, size = program.run("scalars", 1 + 0.5j, 5)
     np.testing.assert_allclose(power, (1 + 0.5j) ** 5, rtol=1e-6)
