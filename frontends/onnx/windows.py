@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from devscope.frontends.onnx.images import filled
@@ -82,15 +84,16 @@ class Windows:
                 pooled = w.op("Slice", pooled, w.constant([0], np.int64), end, w.constant([axis], np.int64))
         return pooled
 
-    def attributes(self) -> dict[str, list[int]]:
-        found = {"kernel_shape": self.kernel, "strides": self.strides}
+    def attributes(self) -> dict[str, Any]:
+        found: dict[str, Any] = {"kernel_shape": self.kernel, "strides": self.strides}
         return {**found, "dilations": self.dilations} if set(self.dilations) != {1} else found
 
 
 @rewrites("MaxPool")
 def _max_pool(w: Writer) -> None:
     """torch-mlir pads as much behind as before, and counts indices from the beginning of an image's channel."""
-    windows, x, more = Windows(w), w[0], {}
+    windows, x = Windows(w), w[0]
+    more: dict[str, Any] = {}
     if windows.is_plain:
         more = {"pads": windows.plain_pads, "ceil_mode": int(windows.ceil)}
     else:
@@ -184,7 +187,7 @@ def _transposed_convolution(w: Writer) -> None:
     around = [(max(0, first), max(0, behind)) for first, behind in around]
     rows, columns = weights.shape[0] // groups, weights.shape[1]
     turned = np.moveaxis(weights.reshape(groups, rows, columns, *kernel), 1, 2)
-    turned = np.flip(turned.reshape(groups * columns, rows, *kernel), [*range(2, 2 + count)])
+    turned = np.flip(turned.reshape(groups * columns, rows, *kernel), tuple(range(2, 2 + count)))
     outer = [end for side in (0, 1) for end in [ends[side] for ends in around]]
     given = [x, w.graph.constant(np.ascontiguousarray(turned)), *w.node.input[2:]]
     w.op("Conv", *given, result=0, group=groups, dilations=dilations, pads=outer, kernel_shape=[*kernel])
