@@ -127,6 +127,16 @@ def test_one_block() -> None:
     assert found == "it crosses the border of a region"
 
 
+@pytest.mark.parametrize("effect", ["false", "true"])
+def test_effects(effect: str) -> None:
+    """What does more than to compute stays where it is."""
+    attributes = f'{{call_target_name = "f", has_side_effect = {effect}}}'
+    graph = graph_of(f'  %r = "stablehlo.custom_call"(%x) {attributes} : (!t) -> !t\n')
+    found = invalid(graph, frozenset([0]), CPU, Limits())
+    said = "it has an operation with effects, or one that controls others"
+    assert found == (said if effect == "true" else None)
+
+
 def test_what_nobody_uses() -> None:
     """It would be a function without results, which no code generator expects."""
     graph = graph_of("  %r = math.tanh %x : !t\n  %0 = math.absf %x : !t\n")
@@ -240,6 +250,40 @@ def test_rule_single_operations() -> None:
     assert offered(LINE)["cpu:0"] == sets("0", "1", "2")
     assert offered(LINE, depth=2)["cpu:0"] == sets("0", "1", "2", "01", "12")
     assert offered(LINE, depth=3)["cpu:0"] == sets("0", "1", "2", "01", "12", "012")
+
+
+OF_KINDS = {
+    "matmul": "  {r} = linalg.matmul ins({a}, {a} : !s, !s) outs(%z : !s) -> !s\n",
+    "exp": "  {r} = math.exp {a} : !s\n",
+    "transpose": "  {r} = linalg.transpose ins({a} : !s) outs(%z : !s) permutation = [1, 0]\n",
+    "softmax": "  {r} = linalg.softmax dimension(1) ins({a} : !s) outs(%z : !s) -> !s\n",
+}
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "fuses"),
+    [
+        ("matmul", "exp", True),
+        ("exp", "matmul", False),
+        ("matmul", "matmul", False),
+        ("matmul", "transpose", False),
+        ("exp", "transpose", True),
+        ("transpose", "exp", True),
+        ("exp", "softmax", True),
+        ("transpose", "softmax", False),
+        ("softmax", "exp", True),
+        ("matmul", "softmax", False),
+    ],
+)
+def test_rule_kinds(first: str, second: str, fuses: bool) -> None:
+    """Which operation may follow which in one kernel of generated code, as in `Combine_ByKind`."""
+    body = "  %z = arith.constant dense<0.0> : !s\n" + step(OF_KINDS[first], "%0", "%x")
+    text = f"func.func @f(%x: !s) -> !s {{\n{body}{step(OF_KINDS[second], '%r', '%0')}  return %r : !s\n}}"
+    _, module = module_of(text.replace("!s", "tensor<4x4xf32>"))
+    graph = Graph(next(one for one in module.walk() if one.name == "func.func"))  # type: ignore[arg-type]
+    found = {one.nodes for one in candidates(Claims(graph), [], ["cpu:0"], 2, 1)}
+    assert (frozenset((0, 1)) in found) == fuses
+    assert {frozenset((0,)), frozenset((1,))} <= found
 
 
 def test_rule_backends_combine_only_if_they_merge() -> None:
