@@ -22,6 +22,9 @@ def prepare(proto: Any, shapes: Mapping[str, tuple[int, ...]] | None = None) -> 
     """
     model = onnx.ModelProto()
     model.CopyFrom(proto)
+    if not any(one.domain in ("", "ai.onnx") for one in model.opset_import):
+        # Only of ai.onnx.ml, say: it is written out in ONNX's own operators.
+        model.opset_import.append(onnx.helper.make_opsetid("", _LEAST_OPSET))
     for info in model.graph.input:
         for dim, extent in zip(info.type.tensor_type.shape.dim, (shapes or {}).get(info.name, ()), strict=False):
             dim.dim_value = extent

@@ -35,6 +35,10 @@ _WRONG: Mapping[str, str] = {
 }
 """Operators that torch-mlir imports as something else."""
 
+_RANDOM = frozenset(
+    ("Bernoulli", "Multinomial", "RandomNormal", "RandomNormalLike", "RandomUniform", "RandomUniformLike")
+)
+
 
 _MODES = ("plain", "folded", "functions")
 
@@ -76,6 +80,8 @@ def _check(model: Any) -> None:
         if element not in _RIGHT_TYPES:
             raise Refused(f"'{info.name}' has elements of type {element} and dimensions known at run time only")
     for node in all_nodes(model.graph):
+        if node.op_type in _RANDOM:
+            raise Refused(f"operator {node.op_type} is not supported: it is random")
         if why := _WRONG.get(node.op_type):
             raise Refused(f"{node.op_type} of shapes known at run time only: torch-mlir's {why}")
 

@@ -480,6 +480,7 @@ LOOP = helper.make_graph(
         ([helper.make_node("Nothing", ["x"], ["y"])], [info("x", 2)], "operator Nothing is not supported"),
         ([helper.make_node("Abs", ["x"], ["y"])], [info("x", 2, type=TensorProto.STRING)], "strings are not"),
         ([helper.make_node("Bernoulli", ["x"], ["y"])], [info("x", 2)], "RandomUniformLike is not supported"),
+        ([helper.make_node("Bernoulli", ["x"], ["y"])], [info("x", "n")], "is not supported: it is random"),
         ([helper.make_node("Resize", ["x", "", "s"], ["y"])], [info("x", "n"), info("s", 1)], "Resize"),
         ([helper.make_node("ReduceProd", ["x"], ["y"])], [info("x", "n")], "ReduceProd along an axis"),
         ([helper.make_node("BitShift", ["x", "x"], ["y"], direction="LEFT")],

@@ -193,3 +193,11 @@ def test_text_is_refused(kind: str, attributes: dict[str, Any], said: str) -> No
     with pytest.raises(LoweringError, match=said) as error:
         devscope.compile(learned(kind, CODES, results, None, **attributes), cache=False)
     assert "\n" not in str(error.value)
+
+
+@pytest.mark.parametrize("batch", [None, "n"], ids=["known", "any"])
+def test_a_model_of_no_other_operators(batch: Any) -> None:
+    model = learned("Normalizer", X, [FLOAT], batch, norm="L2")
+    want = devscope.compile(model, cache=False)(X)
+    del model.opset_import[0]
+    np.testing.assert_array_equal(devscope.compile(model, cache=False)(X), want)
