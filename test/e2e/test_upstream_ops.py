@@ -82,6 +82,38 @@ func.func @main(%v: f32, %i: index) -> tensor<4xf32> {
     np.testing.assert_array_equal(made(-3.0, 1), [3.0] * 4)
 
 
+def test_what_a_device_computed_is_written_to_in_a_loop_of_the_host() -> None:
+    made = devscope.compile("""
+#dev = #device.scope<"opencl", 0 : i64, "", "">
+func.func @main(%x: tensor<8xf32>, %n: index) -> tensor<8xf32> {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %m = memref.alloc() : memref<8xf32>
+  %z = arith.constant 0.0 : f32
+  linalg.fill ins(%z : f32) outs(%m : memref<8xf32>)
+  %r = scf.for %i = %c0 to %n step %c1 iter_args(%a = %x) -> (tensor<8xf32>) {
+    %k = math.absf %a {device.scope = #dev} : tensor<8xf32>
+    %b = bufferization.to_buffer %k : tensor<8xf32> to memref<8xf32>
+    memref.store %z, %b[%i] : memref<8xf32>
+    linalg.add ins(%m, %b : memref<8xf32>, memref<8xf32>) outs(%m : memref<8xf32>)
+    %c = memref.alloc() : memref<8xf32>
+    memref.copy %m, %c : memref<8xf32> to memref<8xf32>
+    %t = bufferization.to_tensor %c restrict : memref<8xf32> to tensor<8xf32>
+    %q = arith.addf %t, %k {device.scope = #dev} : tensor<8xf32>
+    scf.yield %q : tensor<8xf32>
+  }
+  return %r : tensor<8xf32>
+}
+""")
+    x = np.random.default_rng(2).standard_normal(8).astype(np.float32)
+    carried, total = x, np.zeros(8, np.float32)
+    for i in range(3):
+        before = abs(carried)
+        total = total + np.where(np.arange(8) == i, 0, before)
+        carried = total + before
+    np.testing.assert_allclose(made(x, 3), carried, rtol=1e-6)
+
+
 @DEVICES
 @pytest.mark.parametrize("kind", ["add", "maximumf"])
 @pytest.mark.parametrize("axis", [0, 1])

@@ -29,6 +29,7 @@ TEXTS: dict[str, str] = {
     "copy_result": "{op} copies to {scope}",
     "memory_space": "the type of buffer #{index} of {op} is in memory {scope}",
     "condition": "{op} decides on the host ({scope}) by {value}",
+    "buffer": "{op} makes a buffer, which is on the host ({scope})",
     "shape": "{op} reads the shape {value} on the host ({scope})",
     "vector": "{op} has vectors, which are registers of the host ({scope})",
     "shape_result": "{op} gives a shape, on the host ({scope})",

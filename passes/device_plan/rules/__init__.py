@@ -31,6 +31,7 @@ class Row(NamedTuple):
 
 RULES: dict[str, Row] = {
     "arith.select": Row(control.select),
+    "bufferization.to_buffer": Row(compute.buffer),
     "cf.assert": Row(compute.host),
     "device.launch": Row(device.launch),
     "device.on_device": Row(device.on_device),

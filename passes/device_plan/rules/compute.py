@@ -2,7 +2,7 @@
 
 from collections.abc import Container, Iterator
 
-from xdsl.dialects.builtin import TensorType
+from xdsl.dialects.builtin import MemRefType, NoneAttr, TensorType
 from xdsl.ir import Operation, SSAValue
 
 from devscope.analysis.symbols import callee_name
@@ -181,6 +181,18 @@ def read(system: System, op: Operation) -> None:
     for result in op.results:
         if kind_of(result.type) != HOST:  # an element of a type that another dialect defines
             system.define(result, node)
+
+
+def buffer(system: System, op: Operation) -> None:
+    """Memory of a tensor: the host's, unless the user placed it or its type names a memory."""
+    type_ = op.results[0].type
+    if system.placement(op) is not None or not isinstance(type_, MemRefType) or type_.memory_space != NoneAttr():
+        view(system, op)
+        return
+    node = system.demanded(system.host_scope, ("buffer", op, 0))
+    system.executed.append((op, node))
+    system.use(op, 0, op.operands[0], node)
+    system.define(op.results[0], node)
 
 
 def registers(system: System, op: Operation) -> None:

@@ -41,6 +41,23 @@ func.func @scope(%x: tensor<4xf32>) -> tensor<4xf32> {
   return %0 : tensor<4xf32>
 }
 
+// The memory of a tensor is the host's, wherever the tensor is.
+// CHECK-LABEL: func.func @of_the_host(
+// CHECK-SAME:    %[[X:\w+]]: tensor<4xf32> {device.scope = #opencl0})
+// CHECK-SAME:    -> (tensor<4xf32> {device.scope = #cpu0})
+// CHECK-NEXT:    %[[V0:.*]] = math.tanh %[[X]] {device.scope = #opencl0}
+// CHECK-NEXT:    %[[COPY:.*]] = device.device_copy %[[V0]] from #opencl0 to #cpu0
+// CHECK-NEXT:    %[[M:.*]] = bufferization.to_buffer %[[COPY]] :
+// CHECK-NEXT:    %[[V1:.*]] = bufferization.to_tensor %[[M]] restrict :
+// CHECK-NEXT:    return %[[V1]]
+// CHECK-NEXT:  }
+func.func @of_the_host(%x: tensor<4xf32>) -> tensor<4xf32> {
+  %0 = math.tanh %x {device.scope = #dev} : tensor<4xf32>
+  %m = bufferization.to_buffer %0 : tensor<4xf32> to memref<4xf32>
+  %1 = bufferization.to_tensor %m restrict : memref<4xf32> to tensor<4xf32>
+  return %1 : tensor<4xf32>
+}
+
 // gpu's address spaces are names of memories; numbers are the target's business.
 // CHECK-LABEL: func.func @gpu(
 // CHECK-SAME:    %[[M:\w+]]: memref<4xf32, #gpu.address_space<global>> {device.scope = #opencl0_global},
