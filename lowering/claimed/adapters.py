@@ -52,21 +52,28 @@ def shape_function(session: Session, claimed: ClaimedFunction, labels: Labels) -
 
     Gives the module, the function, and the types of the results. Raises LoweringError if sizes depend on data.
     """
-    own = session.to_mlir(claimed.module())
+    own, count = session.to_mlir(claimed.module()), 0
     if len(claimed.functions) > 1:
         caller = function_of(own, claimed)
         visibility = caller.attributes["sym_visibility"]
         del caller.attributes["sym_visibility"]  # what is private and not called is dropped
+        end = mlir_util.children(caller)[-1]
+        count = len(end.operands)
+        # Inlining would drop, reorder and merge constants that are not returned.
+        _return(caller, end, [*end.operands, *(op.results[0] for op in lifted_constants(caller))])
         session.run_passes(own, "builtin.module(inline,symbol-dce)")
         function_of(own, claimed).attributes["sym_visibility"] = visibility
     check_shapes(own, labels)
     function = function_of(own, claimed)
     end = mlir_util.children(function)[-1]
-    results = list(end.operands)
+    results, kept = list(end.operands), list[Any]()
+    if len(claimed.functions) > 1:
+        results, kept = results[:count], results[count:]
     types = [value.type for value in results]
     if not all(isinstance(type_, ir.RankedTensorType) for type_ in types):
         raise wrong(claimed, "claims what gives a number, not a tensor")
-    constants = lifted_constants(function)
+    if len(claimed.functions) == 1:
+        kept = [op.results[0] for op in lifted_constants(function)]
     build = Builder(end)
     dims = [
         build.value("tensor.dim", [value, build.constant(axis)], build.index)
@@ -75,7 +82,6 @@ def shape_function(session: Session, claimed: ClaimedFunction, labels: Labels) -
         if size == ir.ShapedType.get_dynamic_size()
     ]
     # Constants that code gets are kept over the passes as what the function returns.
-    kept = [op.results[0] for op in constants]
     _return(function, end, [*dims, *kept])
     session.run_passes(own, _SIZES)
     left = [op for op in mlir_util.walk(function) if op.name.startswith(("linalg.", "tosa."))]

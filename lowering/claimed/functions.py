@@ -19,8 +19,8 @@ from xdsl.dialects.builtin import (
     TensorType,
 )
 from xdsl.dialects.func import FuncOp
-from xdsl.ir import Operation
-from xdsl.rewriter import Rewriter
+from xdsl.ir import Operation, SSAValue
+from xdsl.rewriter import InsertPoint, Rewriter
 
 from devscope.analysis.patterns import Match, match
 from devscope.analysis.symbols import Symbols, named_function
@@ -206,6 +206,8 @@ def _claimed(functions: list[FuncOp]) -> ClaimedFunction:
                 f"'{function.sym_name.data}'",
                 source_location(function),
             )
+    functions = [first, *(function.clone() for function in functions[1:])]  # several may call the same
+    _hoist_constants(functions)
     if backend.device_type != HOST_KIND:
         _register_target(name)
     if not isinstance(target, TargetAttr):
@@ -276,18 +278,44 @@ def _place(claimed: ClaimedFunction) -> dict[str, Any]:
     return {"backend": claimed.backend.name, "pattern": claimed.pattern, "patterns": claimed.patterns}
 
 
-def _pass_constants(function: FuncOp) -> None:
-    """Constants that are no splats become the last operands: those that `host.lifted_constants` finds."""
+def _pass_constants(function: FuncOp) -> list[Operation]:
+    """Constants that are no splats, those that `lifted_constants` finds, become the last operands. Gives them."""
     block = function.body.block
+    found: list[Operation] = []
     for op in [op for op in function.body.walk() if op_name(op) == "arith.constant"]:
         value, (result,) = op.get_attr_or_prop("value"), op.results
         is_splat = isinstance(value, DenseIntOrFPElementsAttr) and value.is_splat()
         if isinstance(result.type, TensorType) and not is_splat:
             argument = block.insert_arg(result.type, len(block.args))
+            found.append(op.clone())
             Rewriter.replace_op(op, [], [argument])
     types = function.function_type
     function.properties["function_type"] = FunctionType.from_lists([*block.arg_types], [*types.outputs])
     function.properties.pop("arg_attrs", None)
+    return found
+
+
+def _hoist_constants(functions: Sequence[FuncOp]) -> None:
+    """Of merged matches, the first function has the constants that code gets as operands, and gives the others
+    theirs."""
+    first, *others = functions
+    calls = [op for op in first.body.walk() if others and named_function(op) is not None]
+    inner = {named_function(op) for function in others for op in function.body.walk()}
+    made: dict[tuple[object, object], SSAValue] = {}
+    for callee in others:
+        if callee.sym_name.data in inner:
+            continue
+        constants = _pass_constants(callee)
+        for call in [call for call in calls if constants and named_function(call) == callee.sym_name.data]:
+            given = list[SSAValue]()
+            for constant in constants:
+                key = constant.get_attr_or_prop("value"), constant.results[0].type
+                if key not in made:
+                    copy = constant.clone()
+                    Rewriter.insert_op(copy, InsertPoint.at_start(first.body.block))
+                    made[key] = copy.results[0]
+                given.append(made[key])
+            call.operands = [*call.operands, *given]
 
 
 def _match_again(claimed: ClaimedFunction, function: FuncOp) -> Match | None:

@@ -263,6 +263,53 @@ def test_code_for_matches_that_are_merged(monkeypatch: pytest.MonkeyPatch) -> No
     np.testing.assert_allclose(executable(a, b), expected, rtol=1e-5)
 
 
+@pytest.mark.parametrize("form", ["python", "llvm", "tensors"])
+def test_constants_of_matches_that_are_merged(form: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """They are the last operands, those that are equal once."""
+    number = "tensor<3xf32>"
+    text = f"""func.func @main(%x: {number}) -> {number} {{
+      %c = arith.constant dense<[1.0, 2.0, 3.0]> : {number}
+      %d = arith.constant dense<[4.0, 8.0, 16.0]> : {number}
+      %0 = arith.addf %x, %c : {number}
+      %1 = arith.mulf %0, %d : {number}
+      %2 = arith.addf %1, %c : {number}
+      return %2 : {number}
+    }}"""
+    monkeypatch.setattr(toy.Toy, "merge", True)
+    monkeypatch.setattr(toy.Toy, "patterns", [Row("op", op(["arith.addf", "arith.mulf"], wildcard(), constant()))])
+
+    def compute(*given: np.ndarray) -> None:
+        x, *constants, out = given
+        first, second = sorted(constants, key=lambda one: float(one[0]))
+        out[:] = (x + first) * second + first
+
+    monkeypatch.setattr(toy.ToyRuntime, "function", lambda _, __: compute)
+
+    def code(function: Claimed) -> Mlir | PythonCall | LlvmIr:
+        assert list(function.constants) == [1, 2]
+        assert len(function.inputs) == 3
+        assert function.function.body.block.first_op is not None
+        if (
+            form == "llvm"
+        ):  # the sum of the first elements of all operands, to see that they are where they should be
+            parts = "".join(
+                f"%p{n} = load float, ptr %a{n}\n%s{n} = fadd float %s{n - 1}, %p{n}\n" for n in (1, 2)
+            )
+            body = f"%s0 = load float, ptr %a0\n{parts}store float %s2, ptr %out\nret i32 0"
+            head = f"define i32 @{function.name}(ptr %a0, ptr %a1, ptr %a2, ptr %out)"
+            arguments = [Argument.pointer(n) for n in range(4)]
+            return LlvmIr(f"{head} {{ {body} }}", function.name, arguments)
+        return PythonCall("all") if form == "python" else Mlir(function.text)
+
+    monkeypatch.setattr(toy.Toy, "code", code, raising=False)
+    executable = devscope.compile(text, backends=["toy"], cache=False)
+    found = executable(np.array([1, 2, 3], np.float32))
+    if form == "llvm":
+        assert found[0] == 1 + 1 + 4
+    else:
+        np.testing.assert_array_equal(found, [9, 34, 99])
+
+
 def test_a_check_is_against_what_devscope_compiles(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
