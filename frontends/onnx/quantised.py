@@ -12,8 +12,8 @@ from devscope.frontends.onnx.rewriter import Graph, Writer, rewrites
 from devscope.frontends.onnx.types import Refused
 
 MOVES = frozenset(
-    ("Concat", "Flatten", "Gather", "Identity", "MaxPool", "Reshape", "Slice", "Split", "Squeeze", "Transpose",
-     "Unsqueeze")
+    ("Concat", "Flatten", "Gather", "GatherND", "Identity", "MaxPool", "Reshape", "Slice", "Split", "Squeeze",
+     "Transpose", "Unsqueeze")
 )  # fmt: skip
 """Operators on quantised numbers that are the same on floats."""
 

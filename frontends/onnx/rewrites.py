@@ -109,6 +109,7 @@ def _softsign(w: Writer) -> None:
 @rewrites("MatMul")
 def _product(w: Writer) -> None:
     """By a row on the left, which torch-mlir lacks."""
+    moved(w.graph, w.node)  # quantised numbers are refused
     if len(w.graph.shapes.get(w[0]) or [0, 0]) != 1 or len(w.graph.shapes.get(w[1]) or [0]) < 2:
         w.op("MatMul", *w.node.input, result=0)
         return

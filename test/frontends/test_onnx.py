@@ -515,3 +515,20 @@ def test_command_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Non
     assert main(["build", path, "-o", str(tmp_path / "model.dsx")]) == 0
     np.testing.assert_allclose(devscope.load(tmp_path / "model.dsx")(X), WANT, rtol=1e-5, atol=1e-5)
     assert main(["plan", str(tmp_path / "none.onnx")]) == 1
+
+
+def test_quantised_windows_of_any_size() -> None:
+    """What moves quantised numbers is written out as on floats."""
+    nodes = [
+        node("QuantizeLinear", "x scale zero", "q"), node("Reshape", "q image", "images"),
+        node("MaxPool", "images", "most", kernel_shape=[1, 2], strides=[1, 2], auto_pad="SAME_UPPER"),
+        node("GatherND", "most at", "y"),
+    ]  # fmt: skip
+    weights = {"scale": np.float32(0.5), "zero": np.uint8(100), "image": np.array([0, 1, 1, -1])}
+    inputs = [info("x", "n", 5), info("at", "k", "l", 1, type=INT64)]
+    outputs = [info("y", "k", "l", 1, 1, 3, type=UINT8)]
+    x, at = RNG.standard_normal((3, 5)).astype(np.float32), np.array([[[0], [2]], [[1], [-1]]])
+    q = np.clip(np.rint(x / np.float32(0.5)) + 100, 0, 255).astype(np.uint8)
+    most = np.stack([q[:, :2].max(1), q[:, 2:4].max(1), q[:, 4]], 1)
+    exe = devscope.compile(model_of(nodes, inputs, outputs, weights), cache=False)
+    np.testing.assert_array_equal(exe(x, at), most[at[..., 0]][:, :, None, None])
