@@ -87,6 +87,8 @@ def measure(model: str, options: argparse.Namespace) -> bool:
                     continue
                 peers[side] = peer
                 firsts.setdefault(side, []).append(peer.first)
+        if not peers:
+            return False
         calls: dict[str, list[float]] = {side: [] for side in peers}
         order = list(peers)
         for number in range(options.rounds):
