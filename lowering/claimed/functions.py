@@ -284,7 +284,7 @@ def _pass_constants(function: FuncOp) -> list[Operation]:
     found: list[Operation] = []
     for op in [op for op in function.body.walk() if op_name(op) == "arith.constant"]:
         value, (result,) = op.get_attr_or_prop("value"), op.results
-        is_splat = isinstance(value, DenseIntOrFPElementsAttr) and value.is_splat()
+        is_splat = isinstance(value, DenseIntOrFPElementsAttr) and len(value) > 0 and value.is_splat()
         if isinstance(result.type, TensorType) and not is_splat:
             argument = block.insert_arg(result.type, len(block.args))
             found.append(op.clone())

@@ -310,6 +310,22 @@ def test_constants_of_matches_that_are_merged(form: str, monkeypatch: pytest.Mon
         np.testing.assert_array_equal(found, [9, 34, 99])
 
 
+@pytest.mark.parametrize("merge", [False, True])
+def test_constants_without_elements(merge: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    text = """func.func @main(%x: tensor<0xf32>) -> tensor<0xf32> {
+      %c = arith.constant dense<> : tensor<0xf32>
+      %0 = arith.addf %x, %c : tensor<0xf32>
+      %1 = arith.addf %0, %c : tensor<0xf32>
+      return %1 : tensor<0xf32>
+    }"""
+    monkeypatch.setattr(toy.Toy, "merge", merge)
+    monkeypatch.setattr(toy.Toy, "patterns", [Row("op", op("arith.addf", wildcard(), wildcard()))])
+    monkeypatch.setattr(toy.ToyRuntime, "function", lambda _, __: lambda x, c, out: np.add(x, c, out=out))
+    monkeypatch.setattr(toy.Toy, "code", lambda *_: PythonCall("sum"), raising=False)
+    executable = devscope.compile(text, backends=["toy"], cache=False)
+    assert executable(np.zeros(0, np.float32)).shape == (0,)
+
+
 def test_a_check_is_against_what_devscope_compiles(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
