@@ -299,7 +299,7 @@ class Matcher:
         if whole is None:
             return
         rank, made = _rank(whole), repetition_of(whole)
-        if made is not None:
+        if made is not None and isinstance(whole.owner, Operation):
             yield from self._repeated(pattern, *made, rank, whole.owner, state.with_op(whole.owner))
         if pattern.dimensions is None or len(pattern.dimensions) == rank:
             yield from self._match(pattern.operand, _Place(whole), state)
@@ -319,7 +319,7 @@ class Matcher:
         else:
             self._miss(state, op, f"{pattern.text()}: it is not broadcast along these dimensions")
         made = repetition_of(value)
-        if made is not None:
+        if made is not None and isinstance(value.owner, Operation):
             inner, kept = made
             composed = tuple(None if axis is None else axes[axis] for axis in kept)
             yield from self._repeated(pattern, inner, composed, rank, value.owner, state.with_op(value.owner))
