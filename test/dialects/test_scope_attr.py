@@ -5,7 +5,7 @@ from __future__ import annotations
 from itertools import product
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from xdsl.dialects.builtin import StringAttr
 from xdsl.parser import Parser
@@ -134,6 +134,7 @@ scopes = st.builds(
 )
 
 
+@settings(max_examples=40)
 @given(scopes, scopes)
 def test_laws(x: ScopeAttr, y: ScopeAttr) -> None:
     assert x.join(x) == x

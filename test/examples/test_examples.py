@@ -35,6 +35,7 @@ def test_example(script: Path, tmp_path: Path) -> None:
         assert "kernels launched: 2 on opencl:0" in done.stdout
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("name", ["convnet", "loop", "two_functions"])
 def test_disagreement_is_an_error(name: str, tmp_path: Path) -> None:
     """A model that computes something else: status 1."""

@@ -320,6 +320,7 @@ def test_written_out_for_dimensions_of_any_size(case: str) -> None:
             np.testing.assert_allclose(exe(x), want, rtol=1e-4, atol=1e-4)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("shape", "centred"), [((2, 3, 40), 0), (("b", "c", "n"), 1)])
 def test_suppression_of_boxes(shape: tuple[Any, ...], centred: int) -> None:
     """Equal scores, boxes without an area and turned ones included, and a part of the result."""

@@ -128,6 +128,7 @@ ATTENTION_GIVEN = {
 }  # fmt: skip
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("any_size", [False, True])
 def test_attention(any_size: bool) -> None:
     free = {"x": {0: "n", 1: "t"}, "u": {0: "n", 1: "u"}, "mask": {0: "n", 1: "t"},

@@ -247,6 +247,7 @@ SIZES = {"n": (2, 1), "h": (4, 5), "w": (7, 6), "t": (11, 9), "k": (10, 7), "i":
 TYPES = {"l": np.int32, "labels": np.int64}
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("target", ["cpu:0", "opencl:0"])
 @pytest.mark.parametrize("case", CASES)
 def test_sizes(case: str, target: str) -> None:

@@ -72,6 +72,7 @@ def _memory(x: Any) -> Any:
     )
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("function", [_poolings, _interpolations, _parts, _numbers, _memory])
 def test_as_eager(function: Callable[..., Any]) -> None:
     shapes = ({2: Dim("rows", min=2), 3: Dim("columns", min=2)},)
@@ -114,6 +115,7 @@ def _rounded(x: Any, y: Any) -> Any:
     )
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("function", [_series, _rounded])
 def test_what_pytorch_traces_for_known_sizes_only(function: Callable[..., Any]) -> None:
     """PyTorch's trace takes their sizes as constants."""

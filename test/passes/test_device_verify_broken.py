@@ -216,7 +216,7 @@ def test_the_planned_module_is_right() -> None:
     verify_module(module)
 
 
-@pytest.mark.sampled(4)
+@pytest.mark.sampled(8)
 @pytest.mark.parametrize("case", BROKEN)
 def test_broken(case: str) -> None:
     broken = BROKEN[case]

@@ -34,7 +34,7 @@ def products(source, place=None):
     return [one.scope.short() for one in plan.placements if one.op == "linalg.matmul"], plan
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize(
     ("place", "devices"),
     [

@@ -41,7 +41,7 @@ def products(place):
     return [one.scope.short() for one in found]
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(6)
 @pytest.mark.parametrize(
     ("place", "devices"),
     [
