@@ -18,18 +18,13 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check install --constraint con
 unexport PYTHONDONTWRITEBYTECODE
 
 .PHONY: demo test lint ruff types imports clang-format lit pytest fuzz whole emulate cuda stablehlo torch onnx models ways-in bench clean
-ifndef AT_ONCE
 .NOTPARALLEL:
-endif
 .DELETE_ON_ERROR:
 
 demo: $(VENV)/.demo
 	$(BIN)/python examples/digits/run.py
 
-# pyright has one process; the file tests take the other core.
-test: $(VENV)/.dev
-	@$(MAKE) --no-print-directory --jobs=2 --output-sync=target AT_ONCE=1 lint lit
-	@$(MAKE) --no-print-directory pytest
+test: lint lit pytest
 
 lint: ruff types imports clang-format
 
