@@ -25,7 +25,7 @@ from devscope.lowering.kernels.operands_apart import join_operands, keep_operand
 from devscope.lowering.kernels.repeated_extensions import repeat_extensions
 from devscope.lowering.legal import check_module
 from devscope.lowering.mlir_util import RunPasses
-from devscope.lowering.pipelines import apply_schedule, pipeline
+from devscope.lowering.pipelines import SCHEDULE, apply_schedule, pipeline
 from devscope.lowering.small_powers import multiply_small_powers
 from devscope.lowering.target import Options, Rule, Schedule, Target, choose
 from devscope.lowering.whole_windows import reduce_whole_windows
@@ -53,8 +53,6 @@ _CAST = "memref.cast"
 _GIVEN = "devscope.given"
 """On a cast of the program's own, which says what it knows of strides."""
 _MASKED = "devscope.masked"
-_MARK = "devscope.schedule"
-"""On an operation: the schedule that is chosen for it. Transforms find it by this."""
 
 
 def to_buffers(
@@ -184,14 +182,14 @@ def _prepare_tensors(
         schedule = choose(rules, op, options)
         if schedule is not None:
             chosen[schedule] = None
-            op.attributes[_MARK] = ir.StringAttr.get(schedule.mark, module.context)
+            op.attributes[SCHEDULE] = ir.StringAttr.get(schedule.mark, module.context)
     for schedule in chosen:
         apply_schedule(
             module, schedule.file, schedule.sequence, mark=schedule.mark, order=str(list(schedule.order))
         )
     for op in mlir_util.walk(module.operation) if chosen else ():
-        if _MARK in op.attributes:  # what is made from a marked operation keeps its attributes
-            del op.attributes[_MARK]
+        if SCHEDULE in op.attributes:  # what is made from a marked operation keeps its attributes
+            del op.attributes[SCHEDULE]
     cut_windows(module)
     reduce_whole_windows(module)
     guard_equal_operands(module)

@@ -13,6 +13,9 @@ from devscope.lowering import mlir_util
 from devscope.lowering.interop import bindings
 from devscope.lowering.interop.bindings import ir
 
+SCHEDULE = "devscope.schedule"
+"""On an operation: the schedule that is chosen for it. Transforms find it by this."""
+
 _ROOT = Path(__file__).parent
 
 

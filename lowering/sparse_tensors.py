@@ -16,7 +16,7 @@ from devscope.lowering.interop.bindings import ir
 from devscope.lowering.interop.diagnostics import decode_location
 from devscope.lowering.located_scopes import scopes_by_location
 from devscope.lowering.mlir_util import Builder, RunPasses
-from devscope.lowering.pipelines import apply_schedule, pipeline
+from devscope.lowering.pipelines import SCHEDULE, apply_schedule, pipeline
 
 _DIALECT = "sparse_tensor."
 _ENCODING = "#sparse_tensor.encoding<"
@@ -24,8 +24,8 @@ _OF_FILES = frozenset({f"{_DIALECT}{name}" for name in ("new", "out", "print")})
 _CONVERT = f"{_DIALECT}convert"
 _TO_TENSOR, _TO_BUFFER = "bufferization.to_tensor", "bufferization.to_buffer"
 _LOAD = "memref.load"
-_MARK = "devscope.schedule"
-_APART = "devscope.apart"
+_NUMBER = "devscope.buffer"
+"""On a ``to_buffer``: equal ones are not one."""
 
 
 def lower_sparse_tensors(module: Any, run_passes: RunPasses) -> None:
@@ -44,11 +44,11 @@ def lower_sparse_tensors(module: Any, run_passes: RunPasses) -> None:
         if _computes(op):
             op.attributes[SCOPE_ATTR] = host
         if op.name.startswith("linalg."):
-            op.attributes[_MARK] = ir.StringAttr.get("generalize", module.context)
+            op.attributes[SCHEDULE] = ir.StringAttr.get("generalize", module.context)
     apply_schedule(module, "linalg", "generalize", mark="generalize")
     for op in mlir_util.named(module.operation, "linalg.generic"):
-        if _MARK in op.attributes:
-            del op.attributes[_MARK]
+        if SCHEDULE in op.attributes:
+            del op.attributes[SCHEDULE]
             _demand_sizes(op)
     with scopes_by_location(module, _is_sparse, _computes):
         run_passes(module.operation, pipeline("sparse_tensors"))
@@ -72,6 +72,11 @@ def _is_sparse_type(type_: Any) -> bool:
     return encoding is not None and str(encoding).startswith(_ENCODING)
 
 
+def _is_structured(type_: Any) -> bool:
+    """Whether so many elements of so many are stored, side by side."""
+    return "structured[" in str(type_)
+
+
 def _computes(op: Any) -> bool:
     """Whether a plan is to know where ``op`` runs: not what stands around others, calls and terminators."""
     if op.name.startswith(("scf.", "func.", f"{_DIALECT}yield")):
@@ -90,7 +95,7 @@ def _check(op: Any) -> None:
         notes = ["pass the arrays that it is stored in: 'sparse_tensor.assemble' and 'sparse_tensor.disassemble'"]
     elif op.name in _OF_FILES:
         what = f"'{op.name}' reads or writes files, which programs cannot"
-    elif op.name == _CONVERT and "structured[" in str(op.results[0].type) != str(op.operands[0].type):
+    elif op.name == _CONVERT and op.operands[0].type != op.results[0].type and _is_structured(op.results[0].type):
         what = f"'{op.name}' to a structured level: nothing checks that what is there has that structure"
         notes = ["assemble it from the arrays that it is stored in: 'sparse_tensor.assemble'"]
     elif op.name == _TO_TENSOR and "restrict" not in op.attributes:
@@ -124,7 +129,7 @@ def _keep_in_place(buffer: Any, number: int) -> None:
 
     What nobody writes need not be copied.
     """
-    buffer.attributes[_APART] = ir.IntegerAttr.get(ir.IndexType.get(buffer.context), number)
+    buffer.attributes[_NUMBER] = ir.IntegerAttr.get(ir.IndexType.get(buffer.context), number)
     if _is_never_written(buffer.operands[0]) and all(use.owner.name == _LOAD for use in buffer.results[0].uses):
         buffer.attributes["read_only"] = ir.UnitAttr.get(buffer.context)
 

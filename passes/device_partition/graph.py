@@ -197,11 +197,12 @@ def invalid(graph: Graph, inside: frozenset[int], device: ScopeAttr, limits: Lim
 def is_transparent(op: Operation) -> bool:
     """Whether an operation is cloned to where it is needed, so that nobody has to take it."""
     facts = facts_of(op)
-    if op.regions and not facts.fills and not _is_splat(op):
+    fills = facts.fills or _is_splat(op)
+    if op.regions and not fills:
         return False
     if facts.control is not None:
         return False
-    if facts.fills or facts.rematerialised or _is_splat(op):
+    if fills or facts.rematerialised:
         makers = (value.owner for value in op.operands)
         return all(not _is_data(value) for value in op.operands if not isinstance(value.owner, Operation)) and all(
             is_transparent(maker) for maker in makers if isinstance(maker, Operation)
