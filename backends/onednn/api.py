@@ -16,6 +16,9 @@ from typing import NamedTuple
 from devscope.backends.backend import Claimed, Mlir
 
 CPU, IN_ORDER, F32, ANY_FORMAT, INFERENCE, DIRECT, ACCURATE = 1, 1, 3, 1, 96, 1, 0x30000
+_CONFLICTING, _LINE = 256, 16
+"""Numbers of f32: rows of multiples of the former fall into the same sets of caches; a cache line."""
+
 USER_SCRATCHPAD, LIBRARY_ALLOCATES = 1, -1
 ELTWISE = {"relu": 0x20, "tanh": 0x21, "gelu_tanh": 0x2B, "gelu": 0x31}
 """dnnl_alg_kind_t."""
@@ -62,7 +65,8 @@ class Tensor(NamedTuple):
     """An operand or a result of the code, and how the primitive sees it.
 
     ``is_free``: the library may want it in another layout. ``is_constant``: then it is put into that once.
-    ``is_read``: the primitive adds to what is there.
+    ``is_read``: the primitive adds to what is there. ``spread``: strides of the library's copy of a free tensor
+    that it would else take as it is.
     """
 
     operand: int
@@ -72,6 +76,7 @@ class Tensor(NamedTuple):
     is_free: bool = False
     is_constant: bool = False
     is_read: bool = True
+    spread: Sequence[Size] = ()
 
 
 class Text:
@@ -192,9 +197,12 @@ class Text:
         for kind, cells in self._kept.items():
             for cell in cells:
                 with self.when(self.is_set(cell)):
-                    handle = self.load(cell)
-                    self.store(self.number(0), cell, "i64")
-                    self.call(_DESTROYED_BY[kind], handle, result="i32")
+                    self.destroy_one(kind, cell)
+
+    def destroy_one(self, kind: str, cell: int) -> None:
+        handle = self.load(cell)
+        self.store(self.number(0), cell, "i64")
+        self.call(_DESTROYED_BY[kind], handle, result="i32")
 
     def module(self, body: Sequence[str], close: Sequence[str]) -> Mlir:
         arguments = ", ".join(f"%a{number}: {type_}" for number, type_ in enumerate(self.types))
@@ -232,6 +240,18 @@ def row_major(sizes: Sequence[Size]) -> list[Size]:
     for size in reversed(sizes[1:]):
         strides.append(strides[-1] * size)
     return strides[::-1][-len(sizes) :] if sizes else []
+
+
+def spread_rows(sizes: Sequence[Size]) -> list[Size]:
+    """The strides of row-major data whose rows would else begin in few sets of a cache; none if they do not.
+
+    So oneDNN's own `rnn_utils::get_good_ld` chooses leading dimensions. Without AVX-512, oneDNN 3.2 takes the
+    right side of a product as it is if it is aligned: rows of 1024 numbers take twice as long as those of 1040.
+    """
+    row = known(sizes[-1:])
+    if len(sizes) < 2 or not row or row % _CONFLICTING:
+        return []
+    return row_major([*sizes[:-1], Size(row + _LINE)])
 
 
 def known(sizes: Sequence[Size]) -> int | None:

@@ -20,7 +20,17 @@ from devscope.analysis.patterns.attributes import splat_value
 from devscope.analysis.patterns.python_values import python_value
 from devscope.backends.backend import Backend, Claimed, Code, Row
 from devscope.backends.contractions import is_zero, operand_of, product_of, transposes
-from devscope.backends.onednn.api import ACCURATE, DIRECT, INFERENCE, Argument, Size, Tensor, Text, row_major
+from devscope.backends.onednn.api import (
+    ACCURATE,
+    DIRECT,
+    INFERENCE,
+    Argument,
+    Size,
+    Tensor,
+    Text,
+    row_major,
+    spread_rows,
+)
 from devscope.backends.onednn.patterns import (
     ACTIVATIONS,
     LAYOUTS,
@@ -125,6 +135,8 @@ class _Contraction:
             sizes = _sizes(self.function, operand)
             is_turned = before != turned
             self._add(argument, operand, _swapped(sizes, is_turned), _swapped(row_major(sizes), is_turned))
+            if argument is Argument.WEIGHTS and not is_turned:
+                self.tensors[-1] = self.tensors[-1]._replace(spread=spread_rows(sizes))
         result = _sizes(self.function, self.result)
         if "bias" in self.match:
             self._bias(len(result), len(result) - 1)

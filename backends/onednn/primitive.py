@@ -164,6 +164,11 @@ class Primitive:
         self._describe_attributes()
         attributes = text.load(self._attributes)
         self.create(text, text.cell(self._pd), self._descriptor, attributes)
+        for tensor in self.tensors:
+            if tensor.is_free and tensor.spread:
+                wanted = self._wanted(text.load(self._pd), tensor.argument)
+                with text.when(self._is_other(tensor, wanted, "ne")):
+                    self._spread(tensor, attributes)
         pd, stream = text.load(self._pd), text.load(self._stream)
         for number, tensor in enumerate(self.tensors):
             memory = self._remember(tensor, pd, stream)
@@ -178,12 +183,27 @@ class Primitive:
 
     def _describe(self, tensor: Tensor) -> None:
         text, cells = self.text, self._of[tensor.argument]
-        shape = text.i32(len(tensor.dims)), text.sizes(tensor.dims), text.i32(F32)
-        own, strides = text.cell(cells.descriptor), text.sizes(tensor.strides, 1)
-        text.checked("dnnl_memory_desc_create_with_strides", own, *shape, strides)
+        self._describe_strides(cells.descriptor, tensor, tensor.strides)
         if tensor.is_free:
-            wanted = text.cell(cells.wanted)
-            text.checked("dnnl_memory_desc_create_with_tag", wanted, *shape, text.i32(ANY_FORMAT))
+            wanted, format_ = text.cell(cells.wanted), text.i32(ANY_FORMAT)
+            text.checked("dnnl_memory_desc_create_with_tag", wanted, *self._shape(tensor), format_)
+
+    def _describe_strides(self, cell: int, tensor: Tensor, strides: Sequence[Size]) -> None:
+        text = self.text
+        made, shape, steps = text.cell(cell), self._shape(tensor), text.sizes(strides, 1)
+        text.checked("dnnl_memory_desc_create_with_strides", made, *shape, steps)
+
+    def _shape(self, tensor: Tensor) -> tuple[tuple[str, str], str, tuple[str, str]]:
+        text = self.text
+        return text.i32(len(tensor.dims)), text.sizes(tensor.dims), text.i32(F32)
+
+    def _spread(self, tensor: Tensor, attributes: str) -> None:
+        """Describe the primitive again, with a tensor of the strides that it is spread to."""
+        text, wanted = self.text, self._of[tensor.argument].wanted
+        text.destroy_one("pd", self._pd)
+        text.destroy_one("md", wanted)
+        self._describe_strides(wanted, tensor, tensor.spread)
+        self.create(text, text.cell(self._pd), self._descriptor, attributes)
 
     def _descriptor(self, argument: Argument) -> str:
         """The descriptor of memory that a primitive is made with; null if it has no such argument."""
@@ -230,8 +250,7 @@ class Primitive:
         if not tensor.is_free:
             return memory
         wanted = self._wanted(pd, tensor.argument)
-        equal = text.call("dnnl_memory_desc_equal", own, wanted, result="i32")
-        differs = text.new(f"arith.cmpi eq, {equal}, {text.number(0, 'i32')} : i32")
+        differs = self._is_other(tensor, wanted)
         with text.when(differs):
             self._new_memory(cells.other, wanted, LIBRARY_ALLOCATES)
             if tensor.is_read:
@@ -243,6 +262,13 @@ class Primitive:
                 self._reorder(tensor.argument, cells.to, stream)
         other = text.load(cells.other)
         return text.new(f"arith.select {differs}, {other}, {memory} : !llvm.ptr")
+
+    def _is_other(self, tensor: Tensor, wanted: str, predicate: str = "eq") -> str:
+        """Whether the library wants a tensor in another layout; with the predicate "ne", whether in the same."""
+        text = self.text
+        own = text.load(self._of[tensor.argument].descriptor)
+        equal = text.call("dnnl_memory_desc_equal", own, wanted, result="i32")
+        return text.new(f"arith.cmpi {predicate}, {equal}, {text.number(0, 'i32')} : i32")
 
     def _new_reorder(self, made: int, cell: int, source: str, target: str) -> None:
         text = self.text

@@ -337,6 +337,31 @@ print(os.waitstatus_to_exitcode(os.wait()[1]), (program(a) == 256).all())
     assert child(code, LARGE) == "0 True"
 
 
+def test_constant_rows_of_conflicting_lengths() -> None:
+    """Weights that the library would take as they are get rows of another length; sizes change between calls."""
+    text = """
+func.func @main(%x: tensor<?x24xf32>) -> tensor<?x512xf32> {
+  %w = arith.constant dense<"0xDATA"> : tensor<24x512xf32>
+  %axis = arith.constant 0 : index
+  %zero = arith.constant 0.0 : f32
+  %rows = tensor.dim %x, %axis : tensor<?x24xf32>
+  %empty = tensor.empty(%rows) : tensor<?x512xf32>
+  %zeros = linalg.fill ins(%zero : f32) outs(%empty : tensor<?x512xf32>) -> tensor<?x512xf32>
+  %y = linalg.matmul ins(%x, %w : tensor<?x24xf32>, tensor<24x512xf32>)
+    outs(%zeros : tensor<?x512xf32>) -> tensor<?x512xf32>
+  return %y : tensor<?x512xf32>
+}
+"""
+    data = np.random.default_rng(1).standard_normal((24, 512)).astype(np.float32)
+    executable = devscope.compile(
+        text.replace("DATA", data.tobytes().hex().upper()), backends=["onednn"], cache=False
+    )
+    assert taken(executable) == ["matmul"]
+    for rows in (3, 70, 0, 3):
+        (x,) = arrays(text, {"rows": rows}, seed=rows)
+        np.testing.assert_allclose(executable(x), x @ data, rtol=2e-5, atol=2e-5)
+
+
 def test_what_was_made_is_released() -> None:
     """Packed weights and memory of primitives go with the program."""
     code = """
