@@ -70,9 +70,9 @@ def packing(found: Contraction, operand: Operand, name: str, row: Row, library: 
     of_a = ("%part_of_all", "rows", "M", "m0", "m")
     part, lines, extent, first, here = of_a if name == "a" else ("%part_of_b", "columns", "N", "n0", "n")
     before = "" if name == "a" else "%part_of_b = arith.subi %part_of_all, %a_parts : index"
-    more, types = "", f"{matrix_type(source)}, index, memref<?x{of}>{', index' * 6}"
-    if panels > 1:
-        more, types = f", %{name}_here, %{name}_panel", f"{types}, index, index"
+    places = [f"%{name}_first", f"%{extent}", "%k0", "%steps"]
+    sizes = [f"%{lines}", *places] if panels == 1 else [*places, f"%{name}_here", f"%{name}_panel"]
+    types = f"{matrix_type(source)}, index, memref<?x{of}>, index{', index' * len(sizes)}"
     call = f"""{before}
         %{name}_in_block = arith.muli {part}, %{name}_lines : index
         %{name}_rest = arith.subi %{here}, %{name}_in_block : index
@@ -83,8 +83,8 @@ def packing(found: Contraction, operand: Operand, name: str, row: Row, library: 
         %{name}_panels = arith.muli {part}, %{name}_part : index
         %{name}_behind = arith.muli %{name}_panels, %{name}_panel : index
         %{name}_offset = arith.addi %{name}_begin, %{name}_behind : index
-        func.call @{pack}(%{name.upper()}, %b, %packed_{name}, %{name}_offset, %{lines}, %{name}_first, %{extent},
-          %k0, %steps{more}) : ({types}) -> ()"""
+        func.call @{pack}(%{name.upper()}, %b, %packed_{name}, %{name}_offset, {", ".join(sizes)})
+          : ({types}) -> ()"""
     return Packing(call, panels * width)
 
 
@@ -112,7 +112,6 @@ def _pack_wide(
             f"scf.yield %no_line : {line}",
             "}",
         ]
-    all_ = f"vector<{wide * steps}x{source}>"
     join = (
         f"%all = arith.bitcast %read0 : {line} to {line}"
         if steps == 1
@@ -121,13 +120,13 @@ def _pack_wide(
     values = {
         "FROM": source,
         "TO": found.packed,
+        "WIDTH": width,
         "WIDE": wide,
         "STEPS": steps,
         "ZERO": zero(source),
-        "ALL": all_,
         "WHOLE": "\n".join([*whole, join]),
         "EDGE": "\n".join([*edge, join]),
-        "CONVERT": _packed("%elements", "%read", source, found, wide, is_a),
+        "CONVERT": _packed("%elements", "%all", source, found, wide, is_a),
         "WRITE": _write_wide(width, wide, found.packed),
     }
     return library.symbol("pack", values)
