@@ -78,9 +78,12 @@ def extract_constants(module: Any, table: ConstantTable, most_inline: int) -> No
     for op in mlir_util.walk(module.operation):
         if op.name != "arith.constant" or not isinstance(op.results[0].type, ir.RankedTensorType):
             continue
+        type_ = ir.RankedTensorType(op.results[0].type)
+        if 0 in type_.shape:  # on a device, immediate data would be an address of the host
+            mlir_util.replace_op(op, [mlir_util.Builder(op).value("tensor.empty", [], type_)])
+            continue
         value = constant_value(op)
         is_dense = isinstance(value, ir.DenseElementsAttr)
-        type_ = ir.RankedTensorType(op.results[0].type)
         if is_dense and value.is_splat and isinstance(type_.element_type, ir.ComplexType):
             fill_instead(op, value)
             continue

@@ -1,7 +1,10 @@
 """The example of a vendor's package: a device with memory of its own, and its conformance."""
 
+import ctypes
+import importlib.resources
 import json
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -14,7 +17,8 @@ import devscope
 from devscope.backend_check import check_backend
 from devscope.cli.main import main
 from devscope.errors import DeviceError, LoweringError
-from devscope.runtime.plugins import register_runtime
+from devscope.runtime.drivers.plugin_devices import VERSION, DeviceTable, read_table, table_of
+from devscope.runtime.plugins import Runtime, register_runtime
 
 EXAMPLE = Path(__file__).parents[2] / "examples/backends/vanilla"
 sys.path.append(str(EXAMPLE))
@@ -57,6 +61,69 @@ def test_data_stays_on_the_device() -> None:
     counters = executable.counters()
     assert counters.launches["vanilla:0"] == 4
     assert (counters.h2d.copies, counters.d2h.copies) == (2 * 2 + 1, 2)  # the constant goes there once
+
+
+def test_constants_without_elements() -> None:
+    """They are memory of the device, too."""
+    text = """func.func @main(%a: tensor<4x0xf32>) -> tensor<4x4xf32> {
+      %z = arith.constant dense<0.0> : tensor<4x4xf32>
+      %w = arith.constant dense<> : tensor<0x4xf32>
+      %r = linalg.matmul ins(%a, %w : tensor<4x0xf32>, tensor<0x4xf32>)
+                         outs(%z : tensor<4x4xf32>) -> tensor<4x4xf32>
+      return %r : tensor<4x4xf32>
+    }"""
+    executable = devscope.compile(text, backends=["vanilla"], cache=False)
+    np.testing.assert_array_equal(executable(np.zeros((4, 0), np.float32)), np.zeros((4, 4)))
+    assert executable.counters().launches["vanilla:0"] == 1
+
+
+CONVOLUTIONS = [
+    ("1x5x5x1", "3x3x1x1", (1, 1), (1, 1), "1x3x3x1"),
+    ("2x8x9x3", "3x2x3x4", (1, 1), (1, 1), "2x6x8x4"),
+    ("1x9x9x2", "3x3x2x5", (2, 1), (1, 1), "1x4x7x5"),
+    ("1x9x9x2", "2x3x2x1", (1, 2), (3, 2), "1x6x3x1"),
+    ("3x4x4x1", "4x4x1x8", (1, 1), (1, 1), "3x1x1x8"),
+]
+
+
+def test_convolutions() -> None:
+    """Five, as in `test_lower_with_uma`: with strides and dilations, with filters as large as images."""
+    arguments, body, results = [], "", []
+    for n, (image, filters, strides, dilations, result) in enumerate(CONVOLUTIONS):
+        x, w, r = (f"tensor<{shape}xf32>" for shape in (image, filters, result))
+        arguments += [f"%x{n}: {x}", f"%w{n}: {w}"]
+        results.append((f"%r{n}", r))
+        body += f"""
+      %z{n} = arith.constant dense<0.0> : {r}
+      %r{n} = linalg.conv_2d_nhwc_hwcf {{strides = dense<[{strides[0]}, {strides[1]}]> : tensor<2xi64>,
+          dilations = dense<[{dilations[0]}, {dilations[1]}]> : tensor<2xi64>}}
+        ins(%x{n}, %w{n} : {x}, {w}) outs(%z{n} : {r}) -> {r}"""
+    names, types = (", ".join(one) for one in zip(*results, strict=True))
+    text = f"func.func @main({', '.join(arguments)}) -> ({types}) {{{body}\n  return {names} : {types}\n}}"
+    random = np.random.default_rng(0)
+    shapes = [shape for row in CONVOLUTIONS for shape in row[:2]]
+    given = [random.standard_normal([*map(int, shape.split("x"))], np.float32) for shape in shapes]
+    executable = devscope.compile(text, backends=["vanilla"], cache=False)
+    for found, expected in zip(executable(*given), devscope.compile(text, cache=False)(*given), strict=True):
+        np.testing.assert_allclose(found, expected, rtol=1e-4, atol=1e-5)
+    assert executable.counters().launches["vanilla:0"] == len(CONVOLUTIONS)
+
+
+def test_functions_in_a_program_run_where_the_backend_does() -> None:
+    text = """func.func @main(%a: !t, %b: !t) -> !t {
+      %0 = call @mine(%a, %b) : (!t, !t) -> !t
+      return %0 : !t
+    }
+    func.func private @mine(%a: !t, %b: !t) -> !t attributes {
+        device.compiler = "vanilla", device.composite = "vanilla.matmul"} {
+      %z = arith.constant dense<0.0> : !t
+      %0 = linalg.matmul ins(%a, %b : !t, !t) outs(%z : !t) -> !t
+      return %0 : !t
+    }""".replace("!t", "tensor<4x4xf32>")
+    for chosen, device in (("vanilla:device=vanilla:1,bank=7", "vanilla:1"), ("vanilla", "vanilla:0")):
+        plan = devscope.plan(text, backends=[chosen])
+        assert {copy.dst.short() for copy in plan.copies} == {device, "cpu:0"}
+        assert ("bank = 7" in str(plan.module)) == ("bank" in chosen)
 
 
 BETWEEN = {
@@ -120,6 +187,56 @@ def test_a_device_error_has_words(monkeypatch: pytest.MonkeyPatch) -> None:
         executable(a, a)
     monkeypatch.undo()
     np.testing.assert_array_equal(executable(a, a), a)
+
+
+def test_the_header_is_the_table(tmp_path: Path) -> None:
+    """What a vendor's C compiler makes of it is what devscope reads."""
+    if not shutil.which("cc"):
+        pytest.skip("this machine has no C compiler")
+    fields = [name for name, *_ in DeviceTable._fields_]
+    offsets = ", ".join(f"offsetof(DevscopeDeviceTable, {name})" for name in fields)
+    text = f"""#include "plugin.h"
+#include <stddef.h>
+const int64_t version = DEVSCOPE_DEVICE_TABLE_VERSION, offsets[] = {{{offsets}, sizeof(DevscopeDeviceTable)}};
+"""
+    folder = str(importlib.resources.files("devscope.runtime.native"))
+    command = ["cc", "-x", "c", "-Wall", "-Werror", "-shared", "-I", folder, "-o", tmp_path / "table.so", "-"]
+    subprocess.run(command, input=text.encode(), check=True)
+    library = ctypes.CDLL(str(tmp_path / "table.so"))
+    assert ctypes.c_int64.in_dll(library, "version").value == VERSION
+    found = list((ctypes.c_int64 * (len(fields) + 1)).in_dll(library, "offsets"))
+    assert found == [*(getattr(DeviceTable, name).offset for name in fields), ctypes.sizeof(DeviceTable)]
+
+
+class Larger(ctypes.Structure):
+    """A table of a later version, with functions that this devscope does not know."""
+
+    _fields_ = (("table", DeviceTable), ("more", ctypes.c_void_p * 3))
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({}, ""),
+        ({"size": ctypes.sizeof(Larger)}, ""),
+        ({"version": 2}, "a device table of version 2 and [0-9]+ bytes; this devscope wants version 1"),
+        ({"size": 24}, "a device table of version 1 and 24 bytes; this devscope wants version 1"),
+        ({"launch": DeviceTable().launch}, "the device table of 'other' lacks 'launch'"),
+    ],
+    ids=["as it is", "later", "other version", "earlier", "lacks one"],
+)
+def test_tables_of_other_versions(changes: dict[str, Any], said: str) -> None:
+    larger = Larger(table_of(Accelerator().functions()))
+    for name, value in changes.items():
+        setattr(larger.table, name, value)
+    runtime = type("Other", (Runtime,), {"name": "other", "device_table": lambda _: ctypes.addressof(larger)})()
+    if said:
+        with pytest.raises(DeviceError, match=said):
+            read_table(runtime)
+    else:
+        table = read_table(runtime)
+        assert table is not None
+        assert table.count() == 1
 
 
 def test_other_code_on_its_device_is_refused() -> None:
