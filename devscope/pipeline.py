@@ -142,7 +142,7 @@ def plan_source(
     if _has_claimed(module):
         from devscope.lowering.claimed.functions import place
 
-        place(module)
+        place(module, backends)
     suspects = [Remark("warning", text, source_location(op)) for op, text in verify_device_attributes(module)]
     machine = None
     if options.machine_text is not None:

@@ -25,7 +25,7 @@ from xdsl.rewriter import InsertPoint, Rewriter
 from devscope.analysis.patterns import Match, match
 from devscope.analysis.symbols import Symbols, named_function
 from devscope.analysis.target_binding import HOST_KIND
-from devscope.backends.backend import Backend, Claimed, Code, Mlir, Phase
+from devscope.backends.backend import Answer, Backend, Claimed, Code, Mlir, Phase, Selected
 from devscope.backends.registry import get_backend, is_registered, run_passes_of
 from devscope.dialects.device import COMPILER_ATTR, COMPOSITE_ATTR, SCOPE_ATTR, TARGET_ATTR, ScopeAttr, TargetAttr
 from devscope.dialects.location import source_location
@@ -39,6 +39,8 @@ from devscope.lowering.target import ClaimedTarget, find_target, register_target
 
 
 @dataclass
+from devscope.passes.device_partition.backends import refusal, scope_of, target_of
+from devscope.passes.device_partition.graph import is_transparent
 class ClaimedFunction:
     """``functions``: itself, and then those that it calls, one for each match of several merged ones."""
 
@@ -119,19 +121,30 @@ def own_devices(types: Iterable[str]) -> set[str]:
     return found
 
 
-def place(module: ModuleOp) -> None:
-    """Say where claimed functions run that do not: on the first device of their backend's type."""
+def place(module: ModuleOp, chosen: Iterable[Selected]) -> None:
+    """Say for what claimed functions are compiled that do not, and where they run: as their backend was
+    ``chosen``, else with its default options, on the first device of its type.
+    """
+    selected = {one.name: one for one in chosen}
     for function in module.body.block.ops:
-        if isinstance(function, FuncOp) and is_claimed(function) and SCOPE_ATTR not in function.attributes:
-            target = function.attributes.get(TARGET_ATTR)
-            is_said = isinstance(target, TargetAttr)
-            type_ = target.device_type if is_said else get_backend(_compiler(function)).device_type
-            scope = ScopeAttr.get(type_, 0)
-            function.attributes[SCOPE_ATTR] = scope
-            types = function.function_type
-            for side, given in ((ARGUMENTS, types.inputs.data), (RESULTS, types.outputs.data)):
-                scopes = [scope if isinstance(type_, TensorType) else None for type_ in given]
-                set_signature_attributes(function, side, scopes)
+        if not isinstance(function, FuncOp) or not is_claimed(function):
+            continue
+        one = selected.get(_compiler(function))
+        target = function.attributes.get(TARGET_ATTR)
+        if target is None and one is not None:
+            function.attributes[TARGET_ATTR] = target = target_of(one)
+        if SCOPE_ATTR in function.attributes:
+            continue
+        if one is not None:
+            scope = scope_of(one)
+        else:
+            made_for = target if isinstance(target, TargetAttr) else get_backend(_compiler(function))
+            scope = ScopeAttr.get(made_for.device_type, 0)
+        function.attributes[SCOPE_ATTR] = scope
+        types = function.function_type
+        for side, given in ((ARGUMENTS, types.inputs.data), (RESULTS, types.outputs.data)):
+            scopes = [scope if isinstance(type_, TensorType) else None for type_ in given]
+            set_signature_attributes(function, side, scopes)
 
 
 def _compiler(function: FuncOp) -> str:

@@ -25,7 +25,7 @@ from devscope.backends.registry import get_backend
 from devscope.cli.main import main
 from devscope.dialects.target import OptionSpec
 from devscope.errors import BackendError
-from devscope.patterns import constant, elementwise, op, relu, wildcard
+from devscope.patterns import constant, elementwise, op, op_name, relu, wildcard
 from devscope.runtime.plugins import Runtime, register_runtime
 
 T = "tensor<4x4xf32>"
@@ -52,6 +52,19 @@ class Record(ModulePass):
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         names = [str(one.sym_name.data) for one in op.body.block.ops if one.name == "func.func"]  # type: ignore[attr-defined]
         SEEN.append((self.label, " ".join(names)))
+
+
+INDIRECT: dict[str, int] = {}
+"""How many calls of function values a pass saw."""
+
+
+@dataclass(frozen=True)
+class CountIndirect(ModulePass):
+    name = "count-indirect"
+    label: str = ""
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        INDIRECT[self.label] = sum(op_name(one) == "func.call_indirect" for one in op.walk())
 
 
 MATMUL = op("linalg.matmul", wildcard().named("a"), wildcard().named("b"), constant(0.0))
@@ -163,6 +176,22 @@ def test_uma_pass_phases() -> None:
     assert sorted(SEEN[4:]) == sorted((f"code, {n}", name) for name in each for n in ("first", "second"))
 
 
+def test_uma_defunctionalisation(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Between the two phases after partitioning, calls of function values become calls by name."""
+    phases = ("before_partitioning", "after_partitioning_0", "after_partitioning_1")
+    monkeypatch.setattr(Hwa, "passes", {phase: [CountIndirect(phase)] for phase in phases})
+    text = f"""func.func private @same(%a: {T}) -> {T} {{ return %a : {T} }}
+    func.func @main(%a: {T}, %b: {T}) -> {T} {{
+      %f = func.constant @same : ({T}) -> {T}
+      %0 = func.call_indirect %f(%a) : ({T}) -> {T}
+      %z = arith.constant dense<0.0> : {T}
+      %1 = linalg.matmul ins(%0, %b : {T}, {T}) outs(%z : {T}) -> {T}
+      return %1 : {T}
+    }}"""
+    devscope.compile(text, backends=["my_hwa"], cache=False)
+    assert [INDIRECT[phase] for phase in phases] == [1, 1, 0]
+
+
 def test_uma_patterns_in_order() -> None:
     """The first row of the table that fits; each pattern is ``TARGET.NAME``."""
     taken = compiled("my_hwa").program.report["backends"]
@@ -174,6 +203,14 @@ def test_uma_lowering() -> None:
     compiled("my_hwa")
     assert len(Hwa.texts) == 2
     assert all("linalg.generic" in text and "linalg.matmul" not in text for text in Hwa.texts)
+
+
+def test_uma_lowering_in_order(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As the phases of TIR passes: the second makes what the first made what it was."""
+    again = "builtin.module(func.func(linalg-specialize-generic-ops))"
+    monkeypatch.setattr(Hwa, "lowering", (*Hwa.lowering, again))
+    compiled("my_hwa")
+    assert all("linalg.matmul" in text and "linalg.generic" not in text for text in Hwa.texts)
 
 
 @pytest.mark.parametrize(
@@ -222,11 +259,15 @@ def test_uma_existing_pattern_tables(
     assert others.count("device.composite = ") == 3
 
 
-def test_uma_several_accelerators_at_once() -> None:
-    """An open wish there: two backends share a program."""
-    values = inputs()
-    executable = compiled("my_hwa", "my_lib")
-    np.testing.assert_allclose(executable(*values), expected(*values), rtol=1e-5)
+def test_uma_several_accelerators_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """An open wish there: two backends share a program; each one's passes see its own functions only."""
+    monkeypatch.setattr(Hwa, "patterns", Hwa.patterns[:1])
+    (a, b), executable = inputs(), compiled("my_hwa", "my_lib")
+    np.testing.assert_allclose(executable(a, b), expected(a, b) * 2, rtol=1e-5)
+    taken = [f"{row['backend']}.{row['pattern']}" for row in executable.program.report["backends"]]
+    assert taken == ["my_hwa.dense_add_relu", "my_lib.dense"]
+    assert {names for label, names in SEEN if label.startswith("code")} == {"main_my_hwa_dense_add_relu"}
+    monkeypatch.undo()
     report = compiled("my_lib", "my_hwa").program.report["backends"]
     assert {row["backend"] for row in report} == {"my_lib"}
 
@@ -259,6 +300,22 @@ def test_byoc_functions_of_compilers_may_stand_in_a_program() -> None:
     a, b = inputs()
     executable = devscope.compile(text, backends=["my_hwa"], cache=False)
     np.testing.assert_allclose(executable(a, b), 2 * (a @ b), rtol=1e-5)
+
+
+def test_byoc_functions_of_compilers_get_the_target_that_was_chosen() -> None:
+    """What says for which compiler it is, and not with which options, is compiled as the program is."""
+    text = f"""func.func @main(%a: {T}, %b: {T}) -> {T} {{
+      %0 = call @mine(%a, %b) : ({T}, {T}) -> {T}
+      return %0 : {T}
+    }}
+    func.func private @mine(%a: {T}, %b: {T}) -> {T} attributes {{device.compiler = "my_hwa"}} {{
+      %0 = arith.addf %a, %b : {T}
+      return %0 : {T}
+    }}"""
+    for chosen, options in (("my_hwa:variant=v3", {"variant": "v3"}), ("my_lib", {})):
+        Hwa.options_seen.clear()
+        devscope.compile(text, backends=[chosen], cache=False)
+        assert Hwa.options_seen == [options]
 
 
 def test_byoc_names_do_not_clash() -> None:
