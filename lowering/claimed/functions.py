@@ -6,8 +6,9 @@ without a body stay, with the scopes of what they take and give.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import chain, islice
 from typing import Any
 
 from xdsl.dialects.builtin import (
@@ -22,7 +23,9 @@ from xdsl.dialects.func import FuncOp
 from xdsl.ir import Operation, SSAValue
 from xdsl.rewriter import InsertPoint, Rewriter
 
-from devscope.analysis.patterns import Match, match
+from devscope.analysis.classify import is_terminator
+from devscope.analysis.patterns import Match
+from devscope.analysis.patterns.matcher import Matcher
 from devscope.analysis.symbols import Symbols, named_function
 from devscope.analysis.target_binding import HOST_KIND
 from devscope.backends.backend import Answer, Backend, Claimed, Code, Mlir, Phase, Selected
@@ -36,11 +39,11 @@ from devscope.errors import BackendError, DevscopeError, LoweringError, Note, So
 from devscope.lowering.claimed.code_check import problem_of
 from devscope.lowering.interop.session import Session
 from devscope.lowering.target import ClaimedTarget, find_target, register_target
+from devscope.passes.device_partition.backends import refusal, scope_of, target_of
+from devscope.passes.device_partition.graph import is_transparent
 
 
 @dataclass
-from devscope.passes.device_partition.backends import refusal, scope_of, target_of
-from devscope.passes.device_partition.graph import is_transparent
 class ClaimedFunction:
     """``functions``: itself, and then those that it calls, one for each match of several merged ones."""
 
@@ -101,6 +104,13 @@ class ClaimedFunction:
     def module(self) -> ModuleOp:
         """A module with copies of its functions."""
         return ModuleOp([function.clone() for function in self.functions])
+
+
+_MOST_NAMES = 4
+"""Of operations, in one message."""
+
+_MOST_MATCHES = 1000
+"""Of one pattern in one claimed function, those that are looked at."""
 
 
 def is_claimed(function: FuncOp) -> bool:
@@ -235,7 +245,11 @@ def generate(claimed: ClaimedFunction, session: Session) -> Code:
         run_passes_of(claimed.backend, Phase.BEFORE_CODEGEN, module)
         (function, *_) = (op for op in module.body.block.ops if isinstance(op, FuncOp))
         count = len(function.args)
-        _pass_constants(function)
+        match = _match_again(claimed, function)
+        passed_on = {old: new for _, old, new in _pass_constants(function)}
+        if match is not None:
+            values = {name: passed_on.get(value, value) for name, value in match.values.items()}
+            match = replace(match, ops=tuple(op for op in match.ops if op.parent is not None), values=values)
         lowered: Any = session.to_mlir(module)
         for pipeline in claimed.backend.lowering:
             session.run_passes(lowered, pipeline)
@@ -248,7 +262,7 @@ def generate(claimed: ClaimedFunction, session: Session) -> Code:
                 module,
                 function,
                 str(lowered),
-                _match_again(claimed, function),
+                match,
                 claimed.location,
                 [*passed, *range(count, len(function.args))],
                 range(len(passed), len(passed) + len(function.args) - count),
@@ -291,16 +305,18 @@ def _place(claimed: ClaimedFunction) -> dict[str, Any]:
     return {"backend": claimed.backend.name, "pattern": claimed.pattern, "patterns": claimed.patterns}
 
 
-def _pass_constants(function: FuncOp) -> list[Operation]:
-    """Constants that are no splats, those that `lifted_constants` finds, become the last operands. Gives them."""
+def _pass_constants(function: FuncOp) -> list[tuple[Operation, SSAValue, SSAValue]]:
+    """Constants that are no splats, those that `lifted_constants` finds, become the last operands. Gives copies of
+    them, each with its value and the operand.
+    """
     block = function.body.block
-    found: list[Operation] = []
+    found: list[tuple[Operation, SSAValue, SSAValue]] = []
     for op in [op for op in function.body.walk() if op_name(op) == "arith.constant"]:
         value, (result,) = op.get_attr_or_prop("value"), op.results
         is_splat = isinstance(value, DenseIntOrFPElementsAttr) and len(value) > 0 and value.is_splat()
         if isinstance(result.type, TensorType) and not is_splat:
             argument = block.insert_arg(result.type, len(block.args))
-            found.append(op.clone())
+            found.append((op.clone(), result, argument))
             Rewriter.replace_op(op, [], [argument])
     types = function.function_type
     function.properties["function_type"] = FunctionType.from_lists([*block.arg_types], [*types.outputs])
@@ -321,7 +337,7 @@ def _hoist_constants(functions: Sequence[FuncOp]) -> None:
         constants = _pass_constants(callee)
         for call in [call for call in calls if constants and named_function(call) == callee.sym_name.data]:
             given = list[SSAValue]()
-            for constant in constants:
+            for constant, _, _ in constants:
                 key = constant.get_attr_or_prop("value"), constant.results[0].type
                 if key not in made:
                     copy = constant.clone()
@@ -332,18 +348,43 @@ def _hoist_constants(functions: Sequence[FuncOp]) -> None:
 
 
 def _match_again(claimed: ClaimedFunction, function: FuncOp) -> Match | None:
-    """What the pattern of a claimed function matches in it."""
-    returned = function.body.block.last_op
-    roots = [] if returned is None else [value.owner for value in returned.operands]
-    for name, pattern, *_ in claimed.backend.patterns:
-        for root in roots if name == claimed.pattern else ():
-            found = match(pattern, root) if isinstance(root, Operation) else None
-            if found is not None:
-                return found
-    return None
+    """What the pattern of a claimed function matches in it: all of it, and the first such match that the predicate
+    takes.
+    """
+    row = next((row for row in claimed.backend.patterns if row[0] == claimed.pattern), None)
+    ops = list(function.body.block.ops)
+    if row is None or not ops:
+        return None
+    whole = {op for op in ops[:-1] if not is_transparent(op)}
+    roots = [value.owner for value in ops[-1].operands if isinstance(value.owner, Operation)]
+    found = chain.from_iterable(Matcher(row[1]).matches(root) for root in roots)
+    best, is_whole = None, False
+    for one in islice(found, _MOST_MATCHES):
+        match, has_all = replace(one, options=claimed.target.option_values), whole.issubset(one.ops)
+        if has_all and _takes(row[2], match):
+            return match
+        if best is None or (has_all and not is_whole):
+            best, is_whole = match, has_all
+    return best
+
+
+def _takes(predicate: Callable[[Any], Answer] | None, match: Match) -> bool:
+    """What a predicate says that has been asked before, when it saw what stands around a match, too."""
+    try:
+        return refusal(predicate, match) is None
+    except Exception:
+        return False
 
 
 def _claims(claimed: ClaimedFunction) -> list[str]:
     text, advice = f"{claimed.backend.name}:fallback=true", "to have devscope compile what it cannot:"
     asked = Note(f"{advice} backends=[{text!r}]", flags=f"{advice} --backend {text}")
-    return [f"the function that it should compile is '{claimed.name}'", asked]
+    names = dict.fromkeys(
+        op_name(op)
+        for function in claimed.functions
+        for op in function.body.block.ops
+        if not is_transparent(op) and not is_terminator(op) and named_function(op) is None
+    )
+    shown = [*names][:_MOST_NAMES] + ["..."] * (len(names) > _MOST_NAMES)
+    what = f": {', '.join(shown)}" if shown else ""
+    return [f"the function that it should compile is '{claimed.name}'{what}", asked]

@@ -27,7 +27,9 @@ from devscope.backends import (
 )
 from devscope.cli.main import main
 from devscope.errors import BackendError, DevscopeWarning, ExecutionError, LoweringError
-from devscope.patterns import broadcast, constant, elementwise, op, relu, wildcard
+from devscope.passes.device_partition.cost_file import costs_json, read_costs
+from devscope.patterns import Match, broadcast, constant, elementwise, op, op_name, relu, wildcard
+from devscope.profile import Profiler
 
 C = """
 #include <stdint.h>
@@ -232,10 +234,67 @@ def test_bad_code(form: object, said: str, monkeypatch: pytest.MonkeyPatch) -> N
     assert raised.value.location is not None
     assert raised.value.location.line == 11
 
+    assert "the function that it should compile is 'main_toy_matmul': linalg.matmul" in str(raised.value)
 
 def test_falls_back_if_asked(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.warns(DevscopeWarning, match="not today; devscope compiles it"):
         executable = compiled(raising, monkeypatch, "toy:fallback=true")
+def test_code_is_for_the_match_that_was_taken(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Not for a part of it that matches first, nor for another one that the predicate is against."""
+    x, y = wildcard().named("x"), wildcard().named("y")
+    pattern = op("arith.addf", x, y, commutative=True)
+    pattern |= op("arith.addf", op("math.absf", x), y, commutative=True)
+
+    def larger(match: Match) -> bool:
+        return len(match.ops) == 2 and str(match["y"].type) == "tensor<3xf32>" and match.options["unit"] == 3
+
+    seen: list[tuple[list[str], int, object]] = []
+
+    def code(function: Claimed) -> PythonCall:
+        match = function.match
+        assert match is not None
+        ops = [op_name(one) for one in match.ops]
+        seen.append((ops, function.operand(match["y"]), match.options))
+        return PythonCall("sum")
+
+    text = """func.func @main(%a: tensor<3xf32>, %b: tensor<3xf32>) -> tensor<3xf32> {
+      %0 = math.absf %b : tensor<3xf32>
+      %1 = arith.addf %a, %0 : tensor<3xf32>
+      return %1 : tensor<3xf32>
+    }"""
+    monkeypatch.setattr(toy.Toy, "patterns", [Row("sum", pattern, larger)])
+    monkeypatch.setattr(toy.Toy, "code", code, raising=False)
+    monkeypatch.setattr(toy.ToyRuntime, "function", lambda _, __: lambda a, b, out: np.add(a, abs(b), out=out))
+    devscope.compile(text, backends=["toy:unit=3"], cache=False)
+    ((ops, operand, options),) = seen
+    assert ops == ["math.absf", "arith.addf"]
+    assert operand in (0, 1)
+    assert options == {"unit": 3}
+
+
+def test_constants_of_a_match_are_operands(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also by the name that the pattern gives them."""
+    seen: list[int] = []
+
+    def code(function: Claimed) -> PythonCall:
+        assert function.match is not None
+        seen.extend(function.operand(function.match[name]) for name in "xc")
+        return PythonCall("sum")
+
+    text = """func.func @main(%x: tensor<3xf32>) -> tensor<3xf32> {
+      %c = arith.constant dense<[1.0, 2.0, 3.0]> : tensor<3xf32>
+      %0 = arith.addf %x, %c : tensor<3xf32>
+      return %0 : tensor<3xf32>
+    }"""
+    pattern = op("arith.addf", wildcard().named("x"), constant().named("c"))
+    monkeypatch.setattr(toy.Toy, "patterns", [Row("sum", pattern)])
+    monkeypatch.setattr(toy.Toy, "code", code, raising=False)
+    monkeypatch.setattr(toy.ToyRuntime, "function", lambda _, __: lambda x, c, out: np.add(x, c, out=out))
+    executable = devscope.compile(text, backends=["toy"], cache=False)
+    assert seen == [0, 1]
+    np.testing.assert_array_equal(executable(np.ones(3, np.float32)), [2, 3, 4])
+
+
     a, b, expected = product(3, 4, 5)
     np.testing.assert_allclose(executable(a, b), expected, rtol=1e-5)
 
