@@ -58,9 +58,8 @@ class Refusal:
 class Claims:
     """Finds claims in one graph, and keeps the reasons of all that are none."""
 
-    def __init__(self, graph: Graph, limits: Limits | None = None) -> None:
+    def __init__(self, graph: Graph) -> None:
         self.graph = graph
-        self._limits = limits or Limits()
         self._refusals: dict[Refusal, int] = {}
         """Each with its root."""
         self._matched: set[tuple[str, int]] = set()
@@ -136,4 +135,4 @@ class Claims:
     def _against(self, backend: PartitionBackend, nodes: frozenset[int]) -> str | None:
         if not nodes:
             return "all that it matches is constant"
-        return invalid(self.graph, nodes, scope_of(backend), self._limits)
+        return invalid(self.graph, nodes, scope_of(backend), Limits())

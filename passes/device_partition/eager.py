@@ -35,18 +35,14 @@ class Claimed:
 
 
 def eager_claims(claims: Claims, backends: Sequence[PartitionBackend]) -> list[Claim]:
-    """The claims that are taken."""
-    graph, quotient = claims.graph, Quotient(claims.graph)
+    """The claims that are taken. Each has one exit, to which all of it leads: no two wait for each other."""
+    graph = claims.graph
     taken: dict[int, Claim] = {}
     found: list[Claim] = []
 
     def allowed(nodes: frozenset[int]) -> str | None:
         other = next((taken[node] for node in sorted(nodes) if node in taken), None)
-        if other is not None:
-            return f"{other.name} has a part of it already"
-        if len(nodes) > 1 and quotient.makes_cycle(nodes) and len(graph.exits(nodes)) > 1:
-            return "it would wait for itself through what others take"
-        return None
+        return f"{other.name} has a part of it already" if other is not None else None
 
     for backend in backends:
         for row in backend.patterns:
@@ -57,7 +53,6 @@ def eager_claims(claims: Claims, backends: Sequence[PartitionBackend]) -> list[C
                 if claim is not None:
                     found.append(claim)
                     taken.update(dict.fromkeys(claim.nodes, claim))
-                    quotient.add(claim.nodes)
     return found
 
 

@@ -1,9 +1,9 @@
 """The dataflow graph of a function: which operations there are to take, and what depends on what.
 
-A *node* is an operation that computes, moves or controls, numbered as they stand: those in a loop or branch before
-it, so that every edge goes from a smaller number to a larger one. Constants, empty tensors, fills with constants,
-and code on scalars and shapes are no nodes: they are *transparent*, cloned to where they are needed, and edges go
-through them.
+A *node* is an operation that computes, moves or controls, numbered as they stand, blocks after those that dominate
+them, and those in a loop or branch before it, so that every edge goes from a smaller number to a larger one.
+Constants, empty tensors, fills with constants, and code on scalars and shapes are no nodes: they are
+*transparent*, cloned to where they are needed, and edges go through them.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from xdsl.ir import Block, Operation, SSAValue
 
 from devscope.analysis.captured_values import free_values
 from devscope.analysis.classify import is_scalar_code, is_terminator
+from devscope.analysis.dominance import reverse_post_order
 from devscope.analysis.effects import has_side_effects
 from devscope.analysis.patterns.attributes import splat_value
 from devscope.analysis.patterns.elements import repetition
@@ -52,7 +53,7 @@ class Graph:
         self._through: dict[Operation, tuple[int, ...]] = {}
         self._wanted = _annotated(function)
         outer = scope_on(function) or ScopeAttr.get()
-        for block in function.body.blocks:
+        for block in reverse_post_order(function.body):
             self._add_block(block, outer)
 
     def __len__(self) -> int:
@@ -66,7 +67,7 @@ class Graph:
             scope = op.scope if isinstance(op, RegionOp) else self._wanted.get(op) or scope_on(op) or outer
             if facts.is_entered:
                 for region in op.regions:
-                    for inner in region.blocks:
+                    for inner in reverse_post_order(region):
                         self._add_block(inner, scope)
             needed = self._sources(op)
             if is_terminator(op):
@@ -180,7 +181,7 @@ def invalid(graph: Graph, inside: frozenset[int], device: ScopeAttr, limits: Lim
         return "its operations are annotated with different scopes"
     if scope.join(device) is None:
         return f"its operations are annotated with {scope.short()}, which is not {device.short()}"
-    if not any(use.operation not in ops for op in ops for result in op.results for use in result.uses):
+    if any(not graph.outputs[node] and not graph.external[node] for node in inside):
         return "nothing uses what it makes"
     exits = graph.exits(inside)
     if limits.exits and len(exits) > limits.exits:
