@@ -13,7 +13,15 @@ from typing import TYPE_CHECKING, Any
 
 from xdsl.passes import ModulePass
 
-from devscope.analysis.patterns.language import Constant, Custom, Either, Op, Pattern, Wildcard
+from devscope.analysis.patterns.language import (
+    Broadcast,
+    Custom,
+    Either,
+    Elementwise,
+    Op,
+    Pattern,
+    of_the_same_value,
+)
 from devscope.analysis.symbols import Symbols, is_public
 from devscope.backends.backend import Backend, Options, Phase, Selected
 from devscope.dialects.target import (
@@ -181,14 +189,7 @@ def _check_patterns(backend: Backend) -> None:
 def _check_pattern(backend: str, name: str, pattern: Any) -> None:
     if not isinstance(pattern, Pattern):
         raise OptionError(f"backend '{backend}': pattern '{name}' is {pattern!r}, not of devscope.patterns")
-    alternatives, found = [pattern], list[Pattern]()
-    while alternatives:
-        one = alternatives.pop()
-        if isinstance(one, Either):
-            alternatives += one.alternatives
-        else:
-            found.append(one)
-    if all(isinstance(one, Wildcard | Constant) for one in found):
+    if not any(isinstance(one, Op | Elementwise | Broadcast | Custom) for one in of_the_same_value(pattern)):
         raise OptionError(
             f"backend '{backend}': pattern '{name}' cannot match: it takes no operation",
             notes=["a wildcard and a constant are what operations take"],

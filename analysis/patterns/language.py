@@ -160,6 +160,10 @@ class OneOrMore(Pattern):
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "link", self.step(Either((_Again(self), self.start))))
+        if _Again in map(type, of_the_same_value(self.link)):
+            raise OptionError(
+                "a step of one_or_more adds no operation", notes=["write such as: lambda x: op('math.tanh', x)"]
+            )
 
     def parts(self) -> Sequence[Pattern]:
         return (self.link,)
@@ -182,6 +186,24 @@ class _Again(Pattern):
 
 
 Again = _Again
+
+
+def of_the_same_value(pattern: Pattern) -> list[Pattern]:
+    """``pattern``, and those of its parts that may be about the very value that it is about."""
+    found = [pattern]
+    for one in found:
+        match one:
+            case Either():
+                found += one.alternatives
+            case Broadcast():
+                found.append(one.operand)
+            case OneOrMore():
+                found.append(one.link)
+            case Dominated():
+                found.append(one.child)
+            case _:
+                pass
+    return found
 
 
 @dataclass(frozen=True, eq=False)

@@ -95,13 +95,14 @@ class _Place(NamedTuple):
 
 @dataclass(frozen=True)
 class _State:
-    """What is matched so far."""
+    """What is matched so far. ``again``: repetitions, and where they must match once more."""
 
     ops: frozenset[Operation] = frozenset()
     values: tuple[tuple[str, SSAValue], ...] = ()
+    again: tuple[tuple[OneOrMore, _Place], ...] = ()
 
     def with_op(self, op: Operation) -> _State:
-        return self if op in self.ops else _State(self.ops | {op}, self.values)
+        return self if op in self.ops else _State(self.ops | {op}, self.values, self.again)
 
 
 class Matcher:
@@ -148,7 +149,7 @@ class Matcher:
         if pattern.name:
             known = dict(state.values).get(pattern.name)
             if known is None:
-                return _State(state.ops, (*state.values, (pattern.name, value)))
+                return _State(state.ops, (*state.values, (pattern.name, value)), state.again)
             if known is not value:
                 self._miss(state, owner, f"two different values would be '{pattern.name}'")
                 return None
@@ -160,9 +161,9 @@ class Matcher:
                 for alternative in pattern.alternatives:
                     yield from self._match(alternative, place, state)
             case OneOrMore():
-                yield from self._match(pattern.link, place, state)
+                yield from self._one_or_more(pattern, place, state)
             case Again():
-                yield from self._match(pattern.whole, place, state)
+                yield _State(state.ops, state.values, (*state.again, (pattern.whole, place)))
             case Elementwise():
                 yield from self._elementwise(pattern, place, state)
             case Broadcast():
@@ -173,6 +174,21 @@ class Matcher:
                 value = self._whole(place, state)
                 if value is not None:
                     yield from self._value(pattern, value, state)
+
+    def _one_or_more(self, pattern: OneOrMore, place: _Place, state: _State) -> Iterator[_State]:
+        """A link, and those that it asks for, depth first; chains may be longer than Python's stack."""
+        stack = [self._match(pattern.link, place, _State(state.ops, state.values))]
+        while stack:
+            found = next(stack[-1], None)
+            if found is None:
+                stack.pop()
+                continue
+            asked = next((one for one in found.again if one[0] is pattern), None)
+            if asked is None:
+                yield _State(found.ops, found.values, (*state.again, *found.again))
+            else:
+                rest = tuple(one for one in found.again if one is not asked)
+                stack.append(self._match(pattern.link, asked[1], _State(found.ops, found.values, rest)))
 
     def _whole(self, place: _Place, state: _State) -> SSAValue | None:
         """The value whose elements a place has, each at its own position."""
@@ -341,7 +357,7 @@ class Matcher:
 
     def _dominated(self, pattern: Dominated, value: SSAValue, state: _State) -> Iterator[_State]:
         for child in self._match(pattern.child, _Place(value), state):
-            frontier = [operand for op in child.ops - state.ops for operand in op.operands]
+            frontier = [operand for op in in_order(child.ops - state.ops) for operand in op.operands]
             yield from self._path(pattern, frontier, child, None)
 
     def _path(
@@ -366,7 +382,7 @@ class Matcher:
                 continue
             step = next(self._match(pattern.path, _Place(value), state), None)
             if step is not None:
-                pending += (operand for op in step.ops - state.ops for operand in op.operands)
+                pending += (operand for op in in_order(step.ops - state.ops) for operand in op.operands)
                 state = step
         if parent is None:
             self._miss(state, None, f"no {pattern.parent.text()} leads here")
@@ -384,7 +400,7 @@ class Matcher:
         ops, values = answer
         known = dict(state.values)
         if all(known.get(name, value) is value for name, value in values.items()):
-            yield _State(state.ops | {*ops}, tuple((known | dict(values)).items()))
+            yield _State(state.ops | {*ops}, tuple((known | dict(values)).items()), state.again)
 
 
 def match(pattern: Pattern, op: Operation) -> Match | None:

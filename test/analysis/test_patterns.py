@@ -233,8 +233,65 @@ def test_pdl() -> None:
             pdl_pattern(text)
 
 
+def test_pdl_with_constraints() -> None:
+    """Functions of the backend that the pattern calls by name."""
+    text = """
+        pdl.pattern : benefit(1) {
+          %x = pdl.operand
+          %type = pdl.type
+          %root = pdl.operation "math.absf" (%x : !pdl.value) -> (%type : !pdl.type)
+          pdl.apply_native_constraint "is_wide"(%x : !pdl.value)
+          pdl.rewrite %root with "none"
+        }"""
+    program = last("%r = math.absf %x : !t")
+    for answer in (True, False):
+        pattern = pdl_pattern(text, {"is_wide": lambda *_, answer=answer: answer})
+        assert (match(pattern, program) is not None) == answer
+    miss = near_miss(pattern, program)
+    assert miss is not None
+    assert "constraint 'is_wide' says no" in miss.text
+
+
+def test_the_parent_of_a_region_is_always_the_same() -> None:
+    """Of two that might be one, that which the order of operations says, not that of addresses."""
+    body = "%0 = math.exp %x : !t\n%1 = math.exp %y : !t\n%2 = math.tanh %0 : !t\n%3 = math.tanh %1 : !t\n"
+    body += "%4 = math.absf %2 : !t\n%5 = math.absf %3 : !t\n%r = arith.addf %4, %5 : !t"
+    child = op("arith.addf", op("math.absf"), op("math.absf"))
+    region = dominated(op("math.exp", wildcard().named("parent")), op("math.tanh"), child)
+    found = [match(region, last(body)) for _ in range(8)]
+    assert {one["parent"].index for one in found if one is not None} == {found[0]["parent"].index}  # type: ignore
+
+
+def test_long_chains() -> None:
+    tanh = one_or_more(lambda x: op("math.tanh", x), wildcard())
+    count = 1000
+    body = "%0 = math.tanh %x : !t\n" + "".join(f"%{n} = math.tanh %{n - 1} : !t\n" for n in range(1, count))
+    found = match(tanh, last(f"{body}%r = math.tanh %{count - 1} : !t"))
+    assert found is not None
+    assert len(found.ops) == count + 1
+
+
+def test_repetitions_in_repetitions() -> None:
+    """Groups of tanh, each with one abs behind it."""
+    group = lambda x: op("math.absf", one_or_more(lambda y: op("math.tanh", y), x))  # noqa: E731
+    groups = one_or_more(group, wildcard()).named("last")
+    chain = ["math.exp", "math.tanh", "math.absf", "math.tanh", "math.tanh", "math.absf"]
+    values = ["%x", "%0", "%1", "%2", "%3", "%4", "%r"]
+    body = "".join(f"{values[n + 1]} = {name} {values[n]} : !t\n" for n, name in enumerate(chain))
+    found = match(groups, last(body))
+    assert names(found) == chain[1:]
+    assert found is not None
+    assert found["last"] is found.root.results[0]
+    both = one_or_more(lambda x: op("arith.addf", x, x), op("math.exp"))
+    squares = "%0 = math.exp %x : !t\n%1 = arith.addf %0, %0 : !t\n%r = arith.addf %1, %1 : !t\n"
+    assert names(match(both, last(squares))) == ["math.exp", "arith.addf", "arith.addf"]
+
+
 def test_what_no_pattern_can_be() -> None:
     for make in (
+        lambda: one_or_more(lambda x: x, op("math.tanh")),
+        lambda: one_or_more(lambda x: broadcast(x), op("math.tanh")),
+        lambda: one_or_more(lambda x: op("math.tanh", x) | x, op("math.tanh")),
         lambda: op("matmul"),
         lambda: op("arith.addf", wildcard(), commutative=True),
         lambda: elementwise("plus", wildcard(), wildcard()),

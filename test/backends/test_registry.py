@@ -20,7 +20,7 @@ from devscope.cli.main import main
 from devscope.dialects import target as targets
 from devscope.dialects.target import OptionSpec
 from devscope.errors import DeviceNotFoundError, LoweringError, OptionError
-from devscope.patterns import Pattern, constant, op, pdl_pattern, wildcard
+from devscope.patterns import Pattern, constant, dominated, op, pdl_pattern, wildcard
 from devscope.runtime.drivers import cuda
 from devscope.runtime.plugins import LibraryRuntime, Runtime, register_runtime
 
@@ -51,6 +51,10 @@ def failing(*_: object) -> None:
         (make(patterns=(Row("a", wildcard()),)), "pattern 'a' cannot match: it takes no operation"),
         (
             make(patterns=(Row("a", constant(1.0) | wildcard()),)),
+            "pattern 'a' cannot match: it takes no operation",
+        ),
+        (
+            make(patterns=(Row("a", dominated(op("a.b"), op("a.b"), wildcard())),)),
             "pattern 'a' cannot match: it takes no operation",
         ),
         (make(options=None), "'options' is None"),
