@@ -8,10 +8,11 @@ any.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
 
 from devscope.dialects.device import ScopeAttr
+from devscope.dialects.names import op_name
 from devscope.dialects.op_facts import facts_of
 from devscope.passes.device_partition.backends import PartitionBackend
 from devscope.passes.device_partition.claims import Claim, Claims
@@ -20,6 +21,10 @@ from devscope.passes.device_partition.kinds import MAY_FOLLOW, Kind, kind_of
 
 _MOST = 20_000
 """Candidates of one spec in one function: combining ends there."""
+
+
+_FOREIGN = "stablehlo.custom_call"
+"""What a backend takes of these devscope cannot compile."""
 
 
 @dataclass(frozen=True)
@@ -89,15 +94,16 @@ def must_be_lowered(graph: Graph, node: int) -> bool:
     return graph.nodes[node].may_be_taken and facts_of(op).view_of is None
 
 
-def _generated(graph: Graph, device: str, depth: int, claimed: Iterable[frozenset[int]]) -> list[Candidate]:
+def _generated(graph: Graph, device: str, depth: int, claimed: Collection[frozenset[int]]) -> list[Candidate]:
     """What code is generated for as one kernel, and all that a backend matches: to compare like with like."""
     scope = ScopeAttr.parse_text(device)
     spec = Spec(device, device)
     kinds = {node.index: kind_of(node.op) for node in graph.nodes}
+    foreign = {node for nodes in claimed for node in nodes if op_name(graph.nodes[node].op) == _FOREIGN}
     single = [
         Candidate(spec, frozenset((node.index,)), device)
         for node in graph.nodes
-        if must_be_lowered(graph, node.index) and node.scope.join(scope) is not None
+        if must_be_lowered(graph, node.index) and node.scope.join(scope) is not None and node.index not in foreign
     ]
 
     def fuses(up: frozenset[int], down: frozenset[int]) -> bool:
