@@ -9,6 +9,7 @@ Then what a search makes of that, and what it competes with, are timed as they r
 
 from __future__ import annotations
 
+import math
 import statistics
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -24,7 +25,7 @@ from xdsl.ir import Attribute, Block, Region
 
 from devscope.api import compile
 from devscope.compile_options import CompileOptions
-from devscope.errors import DevscopeError
+from devscope.errors import DevscopeError, LoweringError
 from devscope.machine_name import machine_name
 from devscope.passes.device_partition.candidates import Candidate
 from devscope.passes.device_partition.cost_file import CostRow
@@ -99,8 +100,12 @@ class Profiler:
                     yield Subject(graph, candidate, structure)
 
     def measured(self, known: Sequence[CostRow]) -> Iterator[tuple[Subject, CostRow | None, bool]]:
-        """Per subject the row that it has now, None if it could not be timed, and whether ``known`` had it."""
-        had = {(row.structure, row.pattern, row.where, row.machine): row for row in known if row.structure}
+        """Per subject the row that it has now, None if it could not be timed, and whether ``known`` had it.
+
+        What cannot be compiled takes forever, and is tried again the next time.
+        """
+        finite = (row for row in known if row.structure and math.isfinite(row.seconds))
+        had = {(row.structure, row.pattern, row.where, row.machine): row for row in finite}
         for subject in self.subjects:
             spec = subject.candidate.spec
             pattern = subject.candidate.name if spec.backend is not None else ""
@@ -112,8 +117,10 @@ class Profiler:
                 seconds = self._seconds(subject)
             except DevscopeError as error:
                 self.left_out.append((subject.name, error.message))
-                yield subject, None, False
-                continue
+                if not isinstance(error, LoweringError):
+                    yield subject, None, False
+                    continue
+                seconds = math.inf
             yield subject, CostRow(spec.name, seconds, "", pattern, "", subject.structure, self.machine), False
 
     def wholes(self, rows: Sequence[CostRow]) -> Iterator[tuple[str, CostRow | None, bool]]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import math
 import sys
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
@@ -46,14 +47,15 @@ def execute(arguments: argparse.Namespace) -> int:
     profiler = Profiler(source, options)
     if not profiler.subjects:
         raise OptionError("nothing in the program can be timed", notes=["give --backend"])
-    found, new = [], 0
+    found, timed, new = [], 0, 0
     try:
         measured = [] if arguments.again else known
         with _progress(len(profiler.subjects)) as show:
             for subject, row, was_known in profiler.measured(measured):
                 if row is not None:
                     found.append(row)
-                    new += not was_known
+                    timed += math.isfinite(row.seconds)
+                    new += math.isfinite(row.seconds) and not was_known
                 show(subject.name, row.seconds if row is not None else None)
         candidates = len(found)
         for name, row, _ in profiler.wholes([*measured, *found]):
@@ -66,9 +68,7 @@ def execute(arguments: argparse.Namespace) -> int:
     for name, reason in profiler.left_out:
         print(f"not timed: {name}: {reason}", file=sys.stderr)
     wholes = f", {len(found) - candidates} partitions as a whole" if len(found) > candidates else ""
-    print(
-        f"{arguments.output}: {candidates} candidates, {new} of them measured now{wholes}, on {profiler.machine}"
-    )
+    print(f"{arguments.output}: {timed} candidates, {new} of them measured now{wholes}, on {profiler.machine}")
     return 0
 
 
@@ -82,7 +82,8 @@ def _progress(count: int) -> Generator[Callable[[str, float | None], None]]:
     def line(name: str, seconds: float | None) -> None:
         nonlocal done
         done += 1
-        print(f"{done} of {count}: {name}: {duration(seconds) if seconds is not None else '-'}", file=sys.stderr)
+        shown = "-" if seconds is None or math.isinf(seconds) else duration(seconds)
+        print(f"{done} of {count}: {name}: {shown}", file=sys.stderr)
 
     if not sys.stderr.isatty():
         yield line

@@ -9,7 +9,7 @@ import json
 import math
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from fnmatch import fnmatchcase
 from typing import Any
 
@@ -119,5 +119,6 @@ def _row(row: Mapping[str, Any], where: str, source: str) -> CostRow:
 
 def costs_json(rows: Sequence[CostRow]) -> str:
     """The text of a file with these rows."""
-    plain = [{k: v for k, v in asdict(row).items() if v != "" and k != "source"} for row in rows]
+    written = (replace(row, seconds=min(row.seconds, _NEVER)) for row in rows)  # JSON has no infinity
+    plain = [{k: v for k, v in asdict(row).items() if v != "" and k != "source"} for row in written]
     return json.dumps({"format": FORMAT, "cost": plain}, indent=2) + "\n"

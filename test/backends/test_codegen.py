@@ -1,5 +1,7 @@
 """Every form of code that a backend may give, run on the host; what is wrong with code, and how that is said."""
 
+import json
+import math
 import shutil
 import subprocess
 import tempfile
@@ -26,6 +28,7 @@ from devscope.backends import (
     Row,
 )
 from devscope.cli.main import main
+from devscope.compile_options import CompileOptions
 from devscope.errors import BackendError, DevscopeWarning, ExecutionError, LoweringError
 from devscope.passes.device_partition.cost_file import costs_json, read_costs
 from devscope.patterns import Match, broadcast, constant, elementwise, op, op_name, relu, wildcard
@@ -231,14 +234,11 @@ def test_bad_code(form: object, said: str, monkeypatch: pytest.MonkeyPatch) -> N
     with pytest.raises(BackendError, match=said) as raised:
         compiled(form, monkeypatch)
     assert "backend 'toy', pattern 'matmul'" in str(raised.value)
+    assert "the function that it should compile is 'main_toy_matmul': linalg.matmul" in str(raised.value)
     assert raised.value.location is not None
     assert raised.value.location.line == 11
 
-    assert "the function that it should compile is 'main_toy_matmul': linalg.matmul" in str(raised.value)
 
-def test_falls_back_if_asked(monkeypatch: pytest.MonkeyPatch) -> None:
-    with pytest.warns(DevscopeWarning, match="not today; devscope compiles it"):
-        executable = compiled(raising, monkeypatch, "toy:fallback=true")
 def test_code_is_for_the_match_that_was_taken(monkeypatch: pytest.MonkeyPatch) -> None:
     """Not for a part of it that matches first, nor for another one that the predicate is against."""
     x, y = wildcard().named("x"), wildcard().named("y")
@@ -295,6 +295,9 @@ def test_constants_of_a_match_are_operands(monkeypatch: pytest.MonkeyPatch) -> N
     np.testing.assert_array_equal(executable(np.ones(3, np.float32)), [2, 3, 4])
 
 
+def test_falls_back_if_asked(monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.warns(DevscopeWarning, match="not today; devscope compiles it"):
+        executable = compiled(raising, monkeypatch, "toy:fallback=true")
     a, b, expected = product(3, 4, 5)
     np.testing.assert_allclose(executable(a, b), expected, rtol=1e-5)
 
@@ -399,6 +402,31 @@ def test_a_check_is_against_what_devscope_compiles(
         printed = capsys.readouterr()
         assert "check: result0 DIFFERS from the host" in printed.out
         assert "nothing runs on a device" not in printed.out
+
+
+def test_profile_of_what_cannot_be_compiled(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """It takes forever, so that a search gives it to others, until it can be compiled."""
+    options = CompileOptions(backends=["toy"], partition="search")
+    text = """func.func @main(%a: tensor<4x4xf32>) -> tensor<4x4xf32> {
+      %z = arith.constant dense<0.0> : tensor<4x4xf32>
+      %0 = linalg.matmul ins(%a, %a : tensor<4x4xf32>, tensor<4x4xf32>)
+                         outs(%z : tensor<4x4xf32>) -> tensor<4x4xf32>
+      return %0 : tensor<4x4xf32>
+    }"""
+    (program := tmp_path / "p.mlir").write_text(text)
+    monkeypatch.setattr(toy.Toy, "cost", lambda *_: 0.0)
+    times, costs = iter([2.0, 1.0]), tmp_path / "costs.json"
+    costs.write_text(costs_json([]))
+    for code, seconds, taken in ((raising, math.inf, "cpu:0"), (of_python, 1.0, "toy.matmul")):
+        monkeypatch.setattr(toy.Toy, "code", code, raising=False)
+        profiler = Profiler(text, options, lambda call: next(times))
+        rows = [row for _, row, _ in profiler.measured(read_costs(costs)) if row is not None]
+        assert {row.where: row.seconds for row in rows} == {"cpu:0": 2.0, "toy": seconds}
+        costs.write_text(costs_json(rows))
+        main(["plan", str(program), "--backend", "toy", "--partition", "search", "--costs", str(costs), "--json"])
+        assert [one["by"] for one in json.loads(capsys.readouterr().out)["partition"]["taken"]] == [taken]
 
 
 def test_what_is_missing_at_run_time(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -544,9 +572,9 @@ def test_layers_of_stablehlo(monkeypatch: pytest.MonkeyPatch) -> None:
     np.testing.assert_allclose(executable(x, w, b, c), expected, rtol=1e-5)
 
 
-@pytest.mark.parametrize("effect", [False, True])
-def test_what_stablehlo_calls(effect: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A backend may take what devscope cannot compile, if it only computes."""
+@pytest.mark.parametrize(("effect", "partition"), [(False, "eager"), (False, "search"), (True, "eager")])
+def test_what_stablehlo_calls(effect: bool, partition: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A backend may take what devscope cannot compile, if it only computes; a search lets nobody else have it."""
     text = f"""func.func @main(%x: tensor<3xf32>) -> tensor<3xf32> {{
       %0 = stablehlo.custom_call @acme.twice(%x) {{has_side_effect = {str(effect).lower()}}}
         : (tensor<3xf32>) -> tensor<3xf32>
@@ -561,7 +589,8 @@ def test_what_stablehlo_calls(effect: bool, monkeypatch: pytest.MonkeyPatch) -> 
         with pytest.raises(LoweringError, match=r"cannot lower operation 'stablehlo\.custom_call @acme\.twice'"):
             devscope.compile(text, backends=["toy"], cache=False)
         return
-    executable = devscope.compile(text, backends=["toy"], cache=False)
+    monkeypatch.setattr(toy.Toy, "cost", lambda *_: 1.0)
+    executable = devscope.compile(text, backends=["toy"], cache=False, partition=partition)
     np.testing.assert_array_equal(executable(np.arange(3, dtype=np.float32)), [0, 3, 6])
 
 

@@ -14,7 +14,11 @@ from devscope.patterns import elementwise, op, wildcard
 
 BYOC = Claimer(
     "byoc",
-    [("relu", op("math.tanh", wildcard()), None), ("add", elementwise("add", wildcard(), wildcard()), None)],
+    [
+        ("relu", op("math.tanh", wildcard()), None),
+        ("add", elementwise("add", wildcard(), wildcard()), None),
+        ("concatenate", op("tensor.concat", wildcard(), wildcard()), None),
+    ],
 )
 
 
@@ -53,8 +57,8 @@ def test_single_operation(byoc: float, cpu: float, by: str) -> None:
 
 @pytest.mark.parametrize("depth", [1, 3])
 def test_diamond_valid_topology(depth: int) -> None:
-    body = relu("%0", "%x") + absolute("%1", "%0") + relu("%2", "%0") + add("%r", "%1", "%2")
-    rows = takers(chain(body), byoc=1, cpu=2, depth=depth, backend_depth=depth)
+    body = relu("%0", "%x") + absolute("%1", "%0") + relu("%2", "%1") + add("%r", "%1", "%2")
+    rows = takers(chain(body), byoc=1, cpu=2, backend_depth=depth)
     assert sorted(rows) == ["byoc: tanh", "byoc: tanh addf", "cpu:0: absf"]
 
 
@@ -90,27 +94,30 @@ def test_results_as_a_tuple() -> None:
 
 
 def test_intermediate_tuple() -> None:
-    body = relu("%0", "%x") + absolute("%y", "%x") + relu("%1", "%y")
+    """There it keeps the concatenation apart; here an operation takes several values by itself."""
+    body = relu("%0", "%x") + relu("%1", "%0")
     body += "  %c = tensor.concat dim(0) %0, %1 : (!t, !t) -> tensor<16xf32>\n"
     body += "  %r = tensor.extract_slice %c[4] [8] [1] : tensor<16xf32> to !t\n"
-    rows = takers(chain(body), byoc=1, cpu=2)
-    assert sorted(rows) == ["byoc: tanh", "byoc: tanh", "cpu:0: absf", "cpu:0: concat"]
+    assert takers(chain(body), byoc=1, cpu=2, depth=3, backend_depth=5) == ["byoc: tanh tanh concat"]
 
 
 def test_fusion_benefit() -> None:
-    body = relu("%0", "%x") + relu("%1", "%0") + add("%2", "%1", "%x") + relu("%3", "%2") + add("%r", "%3", "%x")
-    assert takers(chain(body), byoc=6, cpu=5, backend_depth=5) == ["byoc: tanh tanh addf tanh addf"]
+    """Five operations of a backend that by themselves would all cost more there."""
+    body = relu("%0", "%x") + relu("%1", "%0") + absolute("%2", "%x") + relu("%3", "%2") + add("%4", "%1", "%3")
+    body += relu("%5", "%4") + absolute("%r", "%5")
+    expected = ["byoc: tanh tanh tanh addf tanh", "cpu:0: absf", "cpu:0: absf"]
+    assert takers(chain(body), byoc=6, cpu=5, backend_depth=5) == expected
 
 
 def test_double_residual() -> None:
     """``abs`` stands between: what it needs and what needs it are no one region."""
-    body = relu("%0", "%x") + absolute("%1", "%0") + add("%2", "%1", "%0") + add("%r", "%2", "%0")
-    rows = takers(chain(body), byoc=1, cpu=2, backend_depth=3)
+    body = relu("%0", "%x") + absolute("%1", "%0") + add("%2", "%0", "%1") + add("%r", "%1", "%2")
+    rows = takers(chain(body), byoc=1, cpu=2, depth=4, backend_depth=4)
     assert sorted(rows) == ["byoc: addf addf", "byoc: tanh", "cpu:0: absf"]
 
 
 def test_pruning_heuristic() -> None:
     costs = Mock({"byoc": 1, "cpu": 2})
-    body = relu("%0", "%x") + relu("%1", "%0") + relu("%r", "%1")
-    partitioned(chain(body), [BYOC], strategy="search", costs=costs, depth=3, backend_depth=3, prune=True)
-    assert [len(candidate.nodes) for candidate in costs.asked] == [3, 3]
+    body = relu("%0", "%x") + relu("%1", "%0") + add("%2", "%0", "%1") + add("%r", "%1", "%2")
+    partitioned(chain(body), [BYOC], strategy="search", costs=costs, depth=4, backend_depth=4, prune=True)
+    assert [(one.spec.name, len(one.nodes)) for one in costs.asked] == [("byoc", 4), ("cpu:0", 4)]

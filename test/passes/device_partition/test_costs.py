@@ -12,7 +12,7 @@ from partitioned import registered_kinds as registered_kinds
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.dialects.func import FuncOp
 
-from devscope.analysis.machine import nominal_machine
+from devscope.analysis.machine import Device, Machine, nominal_machine
 from devscope.cli.main import main
 from devscope.compile_options import CompileOptions
 from devscope.errors import LoweringError, OptionError
@@ -56,6 +56,16 @@ def test_order_of_sources() -> None:
     assert cost([], "byoc 0", 4.0) == (4.0, "byoc")
     assert cost([], "byoc 0").source == "machine description"
     assert 0 < cost([], "byoc 0").seconds < 1e-3
+
+
+def test_one_launch_per_candidate() -> None:
+    """However many operations it has."""
+    _, module = module_of(chain(BODY))
+    graph = Graph(next(op for op in module.walk() if op.name == "func.func"))  # type: ignore[arg-type]
+    found = candidates(Claims(graph), [], ["cpu:0"], 2, 1)
+    machine = Machine({"cpu:0": Device("cpu:0", 1e9, 1e9, launch=1.0)}, {})
+    seconds = {len(one.nodes): Costs(machine).of(graph, one).seconds for one in found}
+    assert seconds == {1: pytest.approx(1, abs=1e-3), 2: pytest.approx(1, abs=1e-3)}
 
 
 @pytest.mark.parametrize(
@@ -294,6 +304,13 @@ def test_profile(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert {one["source"] for one in found["candidates"]} == {"measured"}
     assert main(["plan", str(program), "--costs", str(costs)]) == 2  # nobody would look at them
     assert "give --partition search" in capsys.readouterr().err
+
+
+def test_profile_of_what_is_the_same() -> None:
+    """As in `EstimateCost_Cached`: structurally equal candidates are timed once, wherever they stand."""
+    text = chain("  %0 = math.tanh %x : !t\n  %1 = math.tanh %0 : !t\n  %r = math.tanh %1 : !t\n")
+    profiler = Profiler(text + text.replace("@f", "@g"), CompileOptions(partition="search"), lambda call: 1.0)
+    assert [len(one.candidate.nodes) for one in profiler.subjects] == [1, 2, 3]
 
 
 def test_profile_of_partitions_as_a_whole() -> None:

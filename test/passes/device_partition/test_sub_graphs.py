@@ -15,9 +15,12 @@ from hypothesis import strategies as st
 from partitioned import Claimer, Mock, chain, module_of, partitioned
 from partitioned import registered_kinds as registered_kinds
 
+from devscope.analysis.machine import nominal_machine
 from devscope.dialects.device import ScopeAttr
+from devscope.dialects.names import op_name
 from devscope.passes.device_partition.candidates import candidates, pruned
 from devscope.passes.device_partition.claims import Claims
+from devscope.passes.device_partition.costs import Costs
 from devscope.passes.device_partition.graph import Graph, Limits, Quotient, invalid
 from devscope.passes.device_partition.kinds import Kind, kind_of
 from devscope.patterns import elementwise, op, wildcard
@@ -138,10 +141,30 @@ def test_effects(effect: str) -> None:
 
 
 def test_what_nobody_uses() -> None:
-    """It would be a function without results, which no code generator expects."""
+    """It would be a function without results, which no code generator expects; no part of others either, since
+    not all of these would lead to their exit.
+    """
     graph = graph_of("  %r = math.tanh %x : !t\n  %0 = math.absf %x : !t\n")
     assert invalid(graph, frozenset([0]), CPU, Limits()) is None
-    assert invalid(graph, frozenset([1]), CPU, Limits()) == "nothing uses what it makes"
+    for nodes in ([1], [0, 1]):
+        assert invalid(graph, frozenset(nodes), CPU, Limits()) == "nothing uses what it makes"
+
+
+def test_blocks_in_any_order() -> None:
+    """What a block makes is used outside of it, also by one that stands before it."""
+    _, module = module_of("""func.func @f(%x: tensor<8xf32>) -> (tensor<8xf32>, tensor<8xf32>) {
+      cf.br ^second
+    ^first:
+      %2 = math.exp %0 : tensor<8xf32>
+      return %1, %2 : tensor<8xf32>, tensor<8xf32>
+    ^second:
+      %0 = math.tanh %x : tensor<8xf32>
+      %1 = math.absf %0 : tensor<8xf32>
+      cf.br ^first
+    }""")
+    graph = Graph(next(one for one in module.walk() if one.name == "func.func"))  # type: ignore[arg-type]
+    assert [op_name(node.op) for node in graph.nodes] == ["math.tanh", "math.absf", "math.exp"]
+    assert graph.exits(frozenset([0, 1])) == [0, 1]
 
 
 def test_regions_of_a_device() -> None:
@@ -286,6 +309,74 @@ def test_rule_kinds(first: str, second: str, fuses: bool) -> None:
     assert {frozenset((0,)), frozenset((1,))} <= found
 
 
+def test_rule_kinds_of_sets() -> None:
+    """A set is of the largest kind in it: a product with what follows it is no part of a reduction."""
+    body = "  %z = arith.constant dense<0.0> : !s\n" + step(OF_KINDS["matmul"], "%0", "%x")
+    body += step(OF_KINDS["exp"], "%1", "%0") + step(OF_KINDS["softmax"], "%r", "%1")
+    text = f"func.func @f(%x: !s) -> !s {{\n{body}  return %r : !s\n}}".replace("!s", "tensor<4x4xf32>")
+    _, module = module_of(text)
+    graph = Graph(next(one for one in module.walk() if one.name == "func.func"))  # type: ignore[arg-type]
+    found = {one.nodes for one in candidates(Claims(graph), [], ["cpu:0"], 3, 1)}
+    assert found == sets("0", "1", "2", "01", "12")
+
+
+GENERIC = """  %r = linalg.generic {{indexing_maps = [affine_map<(i, j) -> ({of})>, affine_map<(i, j) -> ({to})>],
+      iterator_types = ["parallel", "{iterator}"]}} ins(%x : !s) outs({out}) {{
+    ^bb0(%a: f32, %o: f32):
+      %v = arith.addf %a, {other} : f32
+      linalg.yield %v : f32
+  }} -> {type}
+"""
+
+
+def generic(of: str, to: str = "i, j") -> str:
+    whole = to == "i, j"
+    out = "%z : !s" if whole else "%y : tensor<4xf32>"
+    return GENERIC.format(
+        of=of,
+        to=to,
+        iterator="parallel" if whole else "reduction",
+        out=out,
+        other="%a" if whole else "%o",
+        type=out.partition(" : ")[2],
+    )
+
+
+@pytest.mark.parametrize(
+    ("line", "kind"),
+    [
+        ("  %r = math.exp %x : !s\n", Kind.ELEMENTWISE),
+        (generic("i, j"), Kind.ELEMENTWISE),
+        ("  %r = linalg.broadcast ins(%y : tensor<4xf32>) outs(%z : !s) dimensions = [0]\n", Kind.BROADCAST),
+        (generic("i, 0"), Kind.BROADCAST),
+        (generic("j, i"), Kind.INJECTIVE),
+        ("  %r = tensor.concat dim(0) %x, %x : (!s, !s) -> tensor<8x4xf32>\n", Kind.INJECTIVE),
+        ("  %r = tensor.extract_slice %x[0, 0] [2, 4] [1, 1] : !s to tensor<2x4xf32>\n", Kind.INJECTIVE),
+        (generic("i, j", "i"), Kind.REDUCTION),
+        (OF_KINDS["matmul"].format(r="%r", a="%x"), Kind.FUSABLE),
+        ('  %r = "stablehlo.custom_call"(%x) {call_target_name = "f"} : (!s) -> !s\n', Kind.OPAQUE),
+    ],
+)
+def test_kinds(line: str, kind: Kind) -> None:
+    """An operation that nobody knows is opaque."""
+    text = f"""func.func @f(%x: !s, %y: tensor<4xf32>) {{
+      %z = arith.constant dense<0.0> : !s
+    {line}  return
+    }}"""
+    _, module = module_of(text.replace("!s", "tensor<4x4xf32>"))
+    graph = Graph(next(one for one in module.walk() if one.name == "func.func"))  # type: ignore[arg-type]
+    assert [kind_of(node.op) for node in graph.nodes] == [kind]
+
+
+def test_rule_operations_of_several_values() -> None:
+    """In place of Collage's rules for tuples: each of what a concatenation takes may be fused to it."""
+    body = step(TANH, "%0", "%x") + step(ABS, "%1", "%x")
+    body += "  %c = tensor.concat dim(0) %0, %1 : (!t, !t) -> tensor<16xf32>\n"
+    body += "  %r = tensor.extract_slice %c[4] [8] [1] : tensor<16xf32> to !t\n"
+    assert offered(body, depth=2)["cpu:0"] == sets("0", "1", "2", "02", "12")
+    assert offered(body, depth=3)["cpu:0"] == sets("0", "1", "2", "02", "12", "012")
+
+
 def test_rule_backends_combine_only_if_they_merge() -> None:
     body = step(TANH, "%0", "%x") + step(TANH, "%1", "%0") + step(TANH, "%r", "%1")
     assert offered(body, backend_depth=3, merge=False)["byoc"] == sets("0", "1", "2")
@@ -316,10 +407,28 @@ def _is_linked(graph: Graph, nodes: frozenset[int]) -> bool:
     return reached == nodes
 
 
-def test_rule_nobody_for_views() -> None:
-    """What the host does by itself has a candidate that costs nothing."""
-    found = offered("  %r = tensor.cast %x : !t to !t\n")
-    assert found == {"host": sets("0")}
+SCOPE = '#device.scope<"cpu", 0 : i64, "", "">'
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "  %r = tensor.cast %x : !t to !t\n",
+        "  %r = func.call @g(%x) : (!t) -> !t\n",
+        f'  %r = "device.on_device"(%x) {{scope = {SCOPE}, constrain_body = true}} : (!t) -> !t\n',
+        f'  %r = "device.device_copy"(%x) {{src = {SCOPE}, dst = {SCOPE}}} : (!t) -> !t\n',
+    ],
+    ids=["view", "call", "annotation", "copy"],
+)
+def test_rule_nobody(line: str) -> None:
+    """What the host does by itself has a candidate, and no other, that costs nothing."""
+    _, module = module_of(chain(line) + chain("", "%x").replace("@f", "private @g"))
+    graph = Graph(next(one for one in module.walk() if one.name == "func.func"))  # type: ignore[arg-type]
+    (found,) = candidates(
+        Claims(graph), [Claimer("byoc", [("any", op(["func.*", "device.*"]), None)])], ["cpu:0"], 1, 1
+    )
+    assert (found.spec.name, found.nodes) == ("host", frozenset([0]))
+    assert Costs(nominal_machine(["cpu:0"], "cpu:0")).of(graph, found).seconds == 0
 
 
 def test_pruning_bridges_gaps() -> None:
@@ -328,6 +437,18 @@ def test_pruning_bridges_gaps() -> None:
     graph = graph_of(step(TANH, "%0", "%x") + step(TANH, "%1", "%0") + step(TANH, "%r", "%1"))
     kept = pruned(candidates(Claims(graph), [claimer], [], 1, 1))
     assert {one.nodes for one in kept} == sets("01", "12", "0", "1", "2")
+
+
+def test_table_order_over_the_whole_function() -> None:
+    """As in `MergeComposite`: a row takes what it matches anywhere before the next one is tried."""
+    rows = [
+        ("first", op("math.absf", op("math.tanh", wildcard())), None),
+        ("second", op("math.exp", op("math.absf", wildcard())), None),
+    ]
+    body = step(TANH, "%0", "%x") + step(ABS, "%1", "%0") + "  %r = math.exp %1 : !t\n"
+    for table in (rows, rows[::-1]):
+        _, found = partitioned(chain(body), [Claimer("byoc", table, merge=False)])
+        assert [row.by for row in found.taken] == [f"byoc.{table[0][0]}"]
 
 
 # ------------------------------------------------------------------------------------------------ costs
