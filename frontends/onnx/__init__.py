@@ -146,6 +146,7 @@ def _refusal(name: str, why: str, notes: Sequence[str] = ()) -> LoweringError:
 def _routed(proto: Any, outside: Mapping[str, memoryview]) -> Imported:
     """Static shapes are lowered here, what has others by torch-mlir. Raises `Refused`."""
     from devscope.frontends.onnx.contributed import without_contributed
+    from devscope.frontends.onnx.folding import with_known_branches
     from devscope.frontends.onnx.inference import inferred
     from devscope.frontends.onnx.lower import is_static, lower
     from devscope.frontends.onnx.prepare import converted, expanded
@@ -154,7 +155,7 @@ def _routed(proto: Any, outside: Mapping[str, memoryview]) -> Imported:
     from devscope.frontends.onnx.types import Refused, UnknownShape
 
     def by_torch() -> Imported:
-        written = without_contributed(expanded(proto), outside)
+        written = without_contributed(with_known_branches(expanded(proto), outside), outside)
         flat = without_sequences(written)
         return import_with_torch(converted(written if flat is written else inferred(flat)), outside)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -231,7 +231,7 @@ class Scope:
     def fold(self, proto: Any) -> bool:
         """Compute a node whose operands are known; whether that was done."""
         if proto.op_type == "Constant":
-            self.hold(proto.output[0], _constant(proto))
+            self.hold(proto.output[0], constant_of(proto))
             return True
         if proto.op_type in ("Shape", "Size") and proto.domain in ("", "ai.onnx"):
             shape = self._shape(proto.input[0])
@@ -249,7 +249,7 @@ class Scope:
             return False
         if sum(self.known[one].size for one in inputs) > _MOST_FOLDED:
             return False
-        found = _evaluate(proto, {one: self.known[one] for one in inputs}, self.opsets)
+        found = evaluated(proto, {one: self.known[one] for one in inputs}, self.opsets)
         if found is None:
             return False
         for name, array in found.items():
@@ -356,44 +356,6 @@ class _Operands(Graph):
         return name
 
 
-class Folding:
-    """What is known of a graph's values without their operands: see `prepare.folded`."""
-
-    def __init__(self, model: Any, outside: Collection[str]) -> None:
-        opsets = {"" if one.domain == "ai.onnx" else one.domain: one.version for one in model.opset_import}
-        self._scope = Scope(Builder(), opsets, {})
-        self._scope.declare([*model.graph.input, *model.graph.value_info, *model.graph.output])
-        self._kept = {output.name for output in model.graph.output}
-        self._learn(model.graph, outside)
-
-    @property
-    def known(self) -> Mapping[str, np.ndarray[Any, Any]]:
-        return self._scope.known
-
-    def _learn(self, graph: Any, outside: Collection[str] = ()) -> None:
-        for tensor in graph.initializer:
-            if tensor.name not in outside:
-                self._scope.known[tensor.name] = array_of(tensor)
-
-    def nodes(self, nodes: Sequence[Any]) -> Iterator[Any]:
-        """Those that are left."""
-        for node in nodes:
-            if node.op_type == "If" and node.input[0] in self.known:
-                taken = (
-                    "then_branch" if bool(np.asarray(self.known[node.input[0]]).reshape(-1)[0]) else "else_branch"
-                )
-                branch = next(one.g for one in node.attribute if one.name == taken)
-                self._learn(branch)
-                self._scope.declare([*branch.value_info, *branch.output])
-                yield from self.nodes(branch.node)
-                for inner, outer in zip(branch.output, node.output, strict=True):
-                    yield from self.nodes(
-                        [helper.make_node("Identity", [inner.name], [outer], f"{node.name}.{outer}")]
-                    )
-            elif self._kept.intersection(node.output) or not self._scope.fold(node):
-                yield node
-
-
 def _bound(node: Any, given: Mapping[str, Any], absent: set[str]) -> Any:
     """A node of a function's body, with the attributes of a call."""
     result = onnx.NodeProto()
@@ -428,7 +390,7 @@ def array_of(tensor: Any) -> np.ndarray[Any, Any]:
     return found.view(dtype) if found.dtype.itemsize == dtype.itemsize else found.astype(dtype)
 
 
-def _constant(proto: Any) -> np.ndarray[Any, Any]:
+def constant_of(proto: Any) -> np.ndarray[Any, Any]:
     (attribute,) = proto.attribute
     tensor = tensor_of(attribute)
     if tensor is None:
@@ -443,7 +405,7 @@ def element_of_array(array: np.ndarray[Any, Any]) -> str:
     raise Refused(f"a constant of dtype {array.dtype}")
 
 
-def _evaluate(proto: Any, known: Mapping[str, Any], opsets: Mapping[str, int]) -> dict[str, Any] | None:
+def evaluated(proto: Any, known: Mapping[str, Any], opsets: Mapping[str, int]) -> dict[str, Any] | None:
     """What ONNX's reference implementation gives for one node; None where it has none."""
     from onnx.reference import ReferenceEvaluator
 

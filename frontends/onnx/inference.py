@@ -11,9 +11,24 @@ import onnx
 def inferred(model: Any) -> Any:
     """A model with inferred shapes; as it is, where ONNX finds them contradictory."""
     try:
-        return onnx.shape_inference.infer_shapes(model, data_prop=True)
+        result = onnx.shape_inference.infer_shapes(model, data_prop=True)
     except Exception:  # of C++, of several kinds
         return model
+    _forget_results(result.graph)
+    return result
+
+
+def _forget_results(graph: Any) -> None:
+    """What was known of results of a branch before stands among its other values, where torch-mlir looks first."""
+    names = {one.name for one in graph.output}
+    kept = [info for info in graph.value_info if info.name not in names]
+    if len(kept) < len(graph.value_info):
+        del graph.value_info[:]
+        graph.value_info.extend(kept)
+    for node in graph.node:
+        for attribute in node.attribute:
+            if attribute.HasField("g"):
+                _forget_results(attribute.g)
 
 
 def inferred_with_loops(model: Any) -> Any:

@@ -1,13 +1,12 @@
-"""What is done to a model before it is imported: opsets are converted, shapes inferred, constants folded."""
+"""What is done to a model before it is imported: opsets are converted, shapes inferred."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import onnx
 import onnx.inliner
-from onnx import numpy_helper
 
 from devscope.frontends.onnx.contributed_quantised import with_weights_of_4_bits
 from devscope.frontends.onnx.inference import inferred
@@ -79,25 +78,6 @@ def _place_as(model: Any, source: Any) -> None:
             node.metadata_props.extend(old.metadata_props)
         if old is not None and not node.device_configurations:
             node.device_configurations.extend(old.device_configurations)
-
-
-def folded(model: Any, outside: Collection[str]) -> Any:
-    """A model in which nodes of constant operands are initializers, and known branches stand for their If."""
-    from devscope.frontends.onnx.graph import Folding
-
-    folding = Folding(model, outside)
-    result = onnx.ModelProto()
-    result.CopyFrom(model)
-    del result.graph.node[:]
-    result.graph.node.extend(folding.nodes(model.graph.node))
-    present = {tensor.name for tensor in result.graph.initializer}
-    used = {name for node in all_nodes(result.graph) for name in node.input} | {
-        one.name for one in result.graph.output
-    }
-    for name, array in folding.known.items():
-        if name in used and name not in present:
-            result.graph.initializer.append(numpy_helper.from_array(array, name))
-    return inferred(result)
 
 
 def with_computed_results(model: Any) -> Any:

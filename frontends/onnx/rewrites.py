@@ -226,6 +226,18 @@ def _reshape(w: Writer) -> None:
     w.op("Reshape", flat, w.op("Concat", *parts, axis=0), result=0)
 
 
+@rewrites("Squeeze")
+def _squeeze(w: Writer) -> None:
+    """torch-mlir has none of a dimension of any size: a reshape, which looks whether it is 1."""
+    axes, shape = w.data(1) if w.has(1) else w.attr("axes"), w.graph.shapes.get(w[0])
+    if axes is None or shape is None or all(shape[int(axis)] == 1 for axis in axes):
+        w.op("Squeeze", *w.node.input, result=0, **w.attributes)
+        return
+    gone = {int(axis) % len(shape) for axis in axes}
+    kept = [axis for axis in range(len(shape)) if axis not in gone]
+    w.op("Reshape", w[0], w.op("Gather", w.op("Shape", w[0]), w.constant(kept, np.int64), axis=0), result=0)
+
+
 @rewrites("Resize")
 def _resize(w: Writer) -> None:
     """One axis after the other, at places that are computed: the nearest element, or between two, or four."""

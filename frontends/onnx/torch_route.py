@@ -14,8 +14,9 @@ from typing import Any
 
 from devscope.errors import DevscopeError
 from devscope.frontends.onnx.devices import located
+from devscope.frontends.onnx.folding import folded
 from devscope.frontends.onnx.inference import inferred_with_loops, with_constants_inside
-from devscope.frontends.onnx.prepare import all_nodes, folded, with_computed_results
+from devscope.frontends.onnx.prepare import all_nodes, with_computed_results
 from devscope.frontends.onnx.types import Imported, Refused, element_of
 from devscope.runtime.child_process import crashed, ending, python_module
 

@@ -29,6 +29,9 @@ def _imported(model: Any, resources: dict[str, str], functions: bool) -> Any:
     torch_dialect: Any = import_module("torch_mlir.dialects.torch")
     onnx_importer: Any = import_module("torch_mlir.extras.onnx_importer")
 
+    data: dict[str, Any] = {}
+    """Resources: a name that is parsed again is another one."""
+
     class Importer(onnx_importer.NodeImporter):
         """Large initializers are resources without data, loops are calls."""
 
@@ -57,9 +60,11 @@ def _imported(model: Any, resources: dict[str, str], functions: bool) -> Any:
                 return super().import_initializer(initializer, extern_name)
             with ir.InsertionPoint(self._b), ir.Location.name(initializer.name):
                 type_ = self._cc.tensor_proto_to_builtin_type(initializer)
-                value = ir.Attribute.parse(f"dense_resource<{name}> : {type_}")
+                if name not in data:
+                    data[name] = ir.Attribute.parse(f"dense_resource<{name}> : {type_}")
                 result = self._cc.tensor_proto_to_type(initializer)
-                op = ir.Operation.create("torch.vtensor.literal", results=[result], attributes={"value": value})
+                attributes = {"value": data[name]}
+                op = ir.Operation.create("torch.vtensor.literal", results=[result], attributes=attributes)
             self._nv_map[initializer.name] = op.result
             return op.result
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import devscope
-from devscope.errors import DevscopeWarning, InputError, LoweringError
+from devscope.errors import DevscopeError, DevscopeWarning, InputError, LoweringError
 from devscope.frontends import DeferredSource, imported
 
 onnx = pytest.importorskip("onnx")
@@ -225,6 +225,58 @@ def test_control_flow() -> None:
     x = np.array([2, 5], np.float32)
     np.testing.assert_array_equal(exe(np.array(True), x), x + x)
     np.testing.assert_array_equal(exe(np.array(False), x), x * x)
+
+
+def test_branches_that_ask_for_ranks_and_sizes() -> None:
+    """PyTorch's exporter writes ``squeeze`` of a size that is not known so, and asks for ranks: in graphs inside
+    of others, whose values share names, and which use the same weights.
+    """
+
+    def info_of(name: str) -> Any:
+        return helper.make_tensor_value_info(name, FLOAT, None)
+
+    def branches(then: list[Any], otherwise: list[Any], *results: str) -> dict[str, Any]:
+        parts = (("then_branch", then, results[0]), ("else_branch", otherwise, results[1]))
+        return {
+            key: helper.make_graph(nodes, key, [], [onnx.ValueInfoProto(name=name)]) for key, nodes, name in parts
+        }
+
+    def squeezed(x: str, y: str, axis: str) -> list[Any]:
+        same = [node("Identity", x, "same")]
+        choices = branches([node("Squeeze", f"{x} {axis}", "less")], same, "less", "same")
+        return [
+            node("Shape", x, f"{y}.shape"), node("Gather", f"{y}.shape {axis}", f"{y}.size"),
+            node("Equal", f"{y}.size one", f"{y}.is"), node("If", f"{y}.is", y, **choices),
+        ]  # fmt: skip
+
+    def ranked(x: str, y: str, kind: str) -> list[Any]:
+        low = [node("Unsqueeze", f"{x} one", "more"), node(kind, "more", "low")]
+        high = [node("MatMul", f"{x} w", "high")]
+        return [
+            node("Shape", x, "shape"), node("Size", "shape", "rank"), node("Equal", "rank three", "is"),
+            node("If", "is", y, **branches(low, high, "low", "high")),
+        ]  # fmt: skip
+
+    chosen = branches(
+        ranked("b", "y1", "Abs"), [*ranked("b", "y2", "Neg"), node("Add", "y2 y2", "y3")], "y1", "y3"
+    )
+    nodes = [
+        *squeezed("x", "a", "two"), *squeezed("a", "b", "one"), node("ReduceSum", "b", "sum", keepdims=0),
+        node("Less", "sum zero", "below"), node("If", "below", "y", **chosen),
+    ]  # fmt: skip
+    weights = {
+        "one": np.array([1]), "two": np.array([2]), "three": np.array(3), "w": WEIGHTS, "zero": np.float32(0),
+    }  # fmt: skip
+    model = model_of(nodes, [info("x", "n", "k", "m", 64)], [info("y", *"pq")], weights)
+    program = devscope.compile(model, cache=False)
+    assert [made.shape for made in program.entries["main"].outputs] == [[None, 32]]
+    x = RNG.standard_normal((3, 1, 1, 64), np.float32)
+    for given in (x, -x, x[:1]):
+        flat = given.reshape(-1, 64) @ WEIGHTS
+        want = flat if given.sum() < 0 else 2 * flat
+        np.testing.assert_allclose(program(given), want, rtol=1e-4, atol=1e-4)
+    with pytest.raises(DevscopeError, match="dimension 1 of operand 0 is 2"):
+        program(np.ones((3, 2, 1, 64), np.float32))
 
 
 def test_examples_fix_what_cannot_be_dynamic() -> None:
