@@ -56,7 +56,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 #: Folders whose tests take long, and the mark `sampled` of those that have none.
-_SAMPLED = {"backends": 4, "e2e": 6, "frontends": 5, "lowering": 4, "passes": 4}
+_SAMPLED = {"backends": 4, "e2e": 8, "frontends": 6, "lowering": 4, "passes": 4}
 
 
 @pytest.hookimpl(tryfirst=True)

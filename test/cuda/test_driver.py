@@ -147,10 +147,10 @@ def test_refused_ptx(fake: Callable[..., FakeCuda]) -> None:
 def test_memory_runs_out(fake: Callable[..., FakeCuda]) -> None:
     loaded, executable = total(fake)
     with executable:
-        executable(*ones())
+        executable(*ones(30))
         loaded.fails = {"cuMemAlloc_v2": OUT_OF_MEMORY}
-        expected = executable(*ones(5000))  # what earlier calls left is freed, and memory asked for again
-        np.testing.assert_array_equal(expected, 1 + np.arange(5000))
+        expected = executable(*ones(600))  # what earlier calls left is freed, and memory asked for again
+        np.testing.assert_array_equal(expected, 1 + np.arange(600))
         with pytest.raises(DeviceError, match=r"cuda:0 \(fake 0\).*error 2 \(CUDA_ERROR_2\)"):
             executable(*ones(MEMORY // 4))
         np.testing.assert_array_equal(executable(*ones(3)), [1, 2, 3])

@@ -17,7 +17,7 @@ from devscope.errors import OptionError
 from devscope.passes import device_chunk_copies
 from devscope.runtime.executable import Executable
 
-pytestmark = pytest.mark.sampled(3)
+pytestmark = pytest.mark.sampled(5)
 
 _ON_HOST = {"opencl:0": "cpu:0", "opencl:1": "cpu:0"}
 

@@ -15,7 +15,7 @@ from scipy import special
 
 import devscope
 
-pytestmark = pytest.mark.sampled(8)
+pytestmark = pytest.mark.sampled(12)
 
 Array = np.ndarray[Any, Any]
 

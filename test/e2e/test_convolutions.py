@@ -17,7 +17,7 @@ import pytest
 import devscope
 from devscope.runtime.executable import Executable
 
-pytestmark = pytest.mark.sampled(8)
+pytestmark = pytest.mark.sampled(12)
 
 Array = np.ndarray[Any, np.dtype[Any]]
 _TYPES: dict[str, Any] = {

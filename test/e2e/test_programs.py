@@ -115,7 +115,7 @@ _RUNS = [
 ]
 
 
-@pytest.mark.sampled(5)
+@pytest.mark.sampled(7)
 @pytest.mark.parametrize(("name", "configuration"), _RUNS)
 def test_program(name: str, configuration: str) -> None:
     rng = np.random.default_rng([SEED, zlib.crc32(name.encode())])

@@ -412,7 +412,7 @@ def executable(default: str) -> Executable:
     return devscope.compile(PROGRAM.replace("DEFAULT", scope), default=default, cache=False)
 
 
-@pytest.mark.sampled(4)
+@pytest.mark.sampled(8)
 @pytest.mark.parametrize(
     ("default", "case"),
     [(default, case) for default in ("cpu:0", "opencl:0") for case in CASES],

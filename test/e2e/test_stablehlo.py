@@ -11,7 +11,7 @@ import pytest
 import devscope
 from devscope.errors import ExecutionError
 
-pytestmark = pytest.mark.sampled(4)
+pytestmark = pytest.mark.sampled(6)
 
 PROGRAM = """
 func.func @scatter(%x: tensor<4x3xf32>, %i: tensor<5x1xi32>, %u: tensor<5x3xf32>) -> tensor<4x3xf32> {

@@ -14,7 +14,7 @@ import pytest
 import devscope
 from devscope.errors import LoweringError
 
-pytestmark = pytest.mark.sampled(4)
+pytestmark = pytest.mark.sampled(6)
 
 TYPES: dict[str, Any] = {
     "f16": np.float16,

@@ -14,7 +14,7 @@ from test_workgroup_tiles import gpu  # noqa: F401  (a fixture)
 
 import devscope
 
-pytestmark = pytest.mark.sampled(3)
+pytestmark = pytest.mark.sampled(5)
 
 TYPES = {"i8": np.int8, "bf16": ml_dtypes.bfloat16, "f32": np.float32, "f64": np.float64, "i1": np.bool_}
 PERMUTATIONS = [(1, 0), (0, 2, 1), (2, 1, 0), (1, 2, 0), (3, 1, 2, 0), (0, 2, 1, 3)]

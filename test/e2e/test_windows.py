@@ -18,7 +18,7 @@ from test_workgroup_tiles import gpu  # noqa: F401  (a fixture)
 import devscope
 from devscope.runtime.executable import Executable
 
-pytestmark = pytest.mark.sampled(8)
+pytestmark = pytest.mark.sampled(12)
 
 Array = np.ndarray[Any, np.dtype[Any]]
 _SPATIAL = "dhw"

@@ -18,7 +18,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "bench"))
 jax = pytest.importorskip("jax")
 PROGRAMS = pytest.importorskip("_jax_programs").PROGRAMS
 
-pytestmark = pytest.mark.sampled(4)
+pytestmark = pytest.mark.sampled(6)
 
 SCOPES = ('#device.scope<"cpu", 0 : i64, "", "">', '#device.scope<"opencl", 0 : i64, "", "">')
 

@@ -11,7 +11,7 @@ import devscope
 
 torch = pytest.importorskip("torch")
 
-pytestmark = pytest.mark.sampled(12)
+pytestmark = pytest.mark.sampled(20)
 
 F = torch.nn.functional
 

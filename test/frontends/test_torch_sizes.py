@@ -11,7 +11,7 @@ from devscope.errors import ExecutionError
 
 torch = pytest.importorskip("torch")
 
-pytestmark = pytest.mark.sampled(4)
+pytestmark = pytest.mark.sampled(6)
 
 F = torch.nn.functional
 Dim = torch.export.Dim

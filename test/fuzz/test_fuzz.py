@@ -12,7 +12,7 @@ from outcome import GOOD, Outcome
 from random_values import difference
 
 SEED = int(os.environ["DEVSCOPE_TEST_SEED"])  # set in test/conftest.py
-SHARES = {"programs": 2, "modules": 4, "files": 8, "faults": 1, "kills": 1}
+SHARES = {"programs": 2, "modules": 4, "files": 5, "faults": 1, "kills": 1}
 
 
 @pytest.mark.parametrize("parts", [("programs",), ("modules", "files", "faults", "kills")], ids="-".join)

@@ -27,7 +27,7 @@ RIGHT = report.read_list()
 
 @pytest.mark.parametrize("target", ["cpu:0", "opencl:0"])
 def test_sample(target: str) -> None:
-    names = [name for name, targets in RIGHT.items() if target in targets and "attention" not in name][::480]
+    names = [name for name, targets in RIGHT.items() if target in targets and "attention" not in name][::640]
     found = {name: node_tests.outcome(node_tests.cases()[name], target) for name in names}
     assert not {name: text for name, text in found.items() if text}
 

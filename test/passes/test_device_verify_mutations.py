@@ -278,7 +278,7 @@ class Mutation:
         return True
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=40, deadline=None, suppress_health_check=list(HealthCheck))
 @given(seed=st.integers(0, 10**6))
 def test_a_mutation_is_caught_or_harmless(
     write_program: Callable[..., str], parse_program: Callable[[str], ModuleOp], seed: int

@@ -12,7 +12,7 @@ torch = pytest.importorskip("torch")
 from torch_check import check  # noqa: E402
 from torch_models import CachedDecoder  # noqa: E402
 
-pytestmark = pytest.mark.sampled(8)
+pytestmark = pytest.mark.sampled(12)
 
 _ON_HOST = (
     "MobileNet GRU MixtureOfExperts Complex Spectra EmbeddingBag Order NormalisationsAnyBatch CTC Conditional"
