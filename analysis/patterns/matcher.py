@@ -119,7 +119,7 @@ class Matcher:
 
     def matches(self, op: Operation) -> Iterator[Match]:
         """All matches whose root is ``op``, in the order of the pattern's alternatives."""
-        for result in op.results[:1]:
+        for result in op.results:
             for state in self._match(self.pattern, _Place(result), _State()):
                 if op in state.ops:
                     shown = {name: value for name, value in state.values if not name.startswith("_")}

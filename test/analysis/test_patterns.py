@@ -122,6 +122,15 @@ def test_alternatives_options_and_repetition() -> None:
     assert names(match(op("math.*", op("math.t*", x)), last(chain))) == ["math.tanh"] * 2
 
 
+def test_operations_with_several_results() -> None:
+    """A match may be about any of them."""
+    body = "%s, %r = arith.addui_extended %x, %y : !t, !t\n"
+    program = last(body, "%x: !t, %y: !t", "i1")
+    for result in (0, 1):
+        assert names(match(op("arith.addui_extended", result=result), program)) == ["arith.addui_extended"]
+    assert match(op("arith.addui_extended", result=2), program) is None
+
+
 def test_names_are_one_value() -> None:
     x = wildcard().named("x")
     assert match(op("arith.addf", x, x), last("%r = arith.addf %x, %x : !t")) is not None

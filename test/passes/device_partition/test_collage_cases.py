@@ -84,6 +84,18 @@ def test_depth_of_a_backend(depth: int, expected: list[str]) -> None:
     assert takers(chain(body), byoc=100, cpu=99, backend_depth=depth) == expected
 
 
+@pytest.mark.parametrize(("byoc", "cpu", "depths"), [(99, 100, (2, 1)), (100, 99, (1, 2))])
+def test_of_equal_costs_the_larger_is_first(byoc: float, cpu: float, depths: tuple[int, int]) -> None:
+    """At depth 2 of the two tests above; Collage has the single one first, which costs the same."""
+    body = relu("%0", "%x") + relu("%1", "%0") + relu("%r", "%1")
+    costs = Mock({"byoc": byoc, "cpu": cpu})
+    limits = {"depth": depths[0], "backend_depth": depths[1]}
+    text, found = partitioned(chain(body), [BYOC], strategy="search", costs=costs, **limits)
+    caller = text.partition("return")[0]
+    assert ("call" in caller.splitlines()[-2]) == (depths == (2, 1))
+    assert found.decisions[0].seconds == pytest.approx(min(byoc, cpu) + 1.9 * max(byoc, cpu))
+
+
 def test_results_as_a_tuple() -> None:
     body = relu("%0", "%x") + relu("%1", "%0") + absolute("%2", "%x")
     text, _ = partitioned(

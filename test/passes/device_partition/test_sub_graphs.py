@@ -261,6 +261,17 @@ def test_rule_pattern_overlap() -> None:
     assert sorted(map(sorted, found)) == [[0], [0, 1], [1], [1, 2], [2]]
 
 
+def test_rule_pattern_alternatives() -> None:
+    """A search gets all that a pattern matches at an operation, table order the first."""
+    tanh, row = op("math.tanh", wildcard()), wildcard().optional(lambda x: op("math.absf", x))
+    claimer = Claimer("byoc", [("abs", op("math.absf", tanh) | row, None)])
+    body = step(TANH, "%0", "%x") + step(ABS, "%r", "%0")
+    found = [one.nodes for one in candidates(Claims(graph_of(body)), [claimer], [], 1, 1)]
+    assert sorted(map(sorted, found)) == [[0, 1], [1]]
+    _, taken = partitioned(chain(body), [claimer])
+    assert [row.operations for row in taken.taken] == [("math.tanh", "math.absf")]
+
+
 def test_rule_predicate() -> None:
     claimer = Claimer("byoc", [(*RELU[:2], lambda match: "not today")])
     claims = Claims(graph_of(LINE))
@@ -449,6 +460,42 @@ def test_table_order_over_the_whole_function() -> None:
     for table in (rows, rows[::-1]):
         _, found = partitioned(chain(body), [Claimer("byoc", table, merge=False)])
         assert [row.by for row in found.taken] == [f"byoc.{table[0][0]}"]
+
+
+def test_the_first_backend_takes_it() -> None:
+    backends = [Claimer(name, [RELU]) for name in ("byoc", "second")]
+    for order in (backends, backends[::-1]):
+        _, found = partitioned(chain(step(TANH, "%r", "%x")), order)
+        assert [row.by for row in found.taken] == [f"{order[0].name}.relu"]
+
+
+def test_from_the_end_of_the_function() -> None:
+    """Of overlapping matches of a row the last one is taken."""
+    body = step(TANH, "%0", "%x") + step(TANH, "%1", "%0") + step(TANH, "%r", "%1")
+    two = [("two", op("math.tanh", op("math.tanh", wildcard())), None)]
+    text, _ = partitioned(chain(body), [Claimer("byoc", two)])
+    caller = text.partition("return")[0]
+    assert caller.index("math.tanh %arg0") < caller.index("call @f_byoc_two(%0)")
+
+
+def test_neighbours_in_the_order_of_their_uses() -> None:
+    """Of two that are merged, the one that begins first uses what the other makes."""
+    rows = [
+        ("sum", elementwise("add", op("math.tanh", wildcard()), wildcard()), None),
+        ("abs", op("math.absf", op("math.exp", wildcard())), None),
+    ]
+    body = step(TANH, "%0", "%x") + "  %1 = math.exp %x : !t\n" + step(ABS, "%2", "%1")
+    text, _ = partitioned(chain(body + step(ADD, "%r", "%0", "%2")), [Claimer("byoc", rows)])
+    region = text.partition("@f_byoc_region(")[2].rpartition("@f_byoc_region(")[2]
+    assert region.index("@f_byoc_abs") < region.index("@f_byoc_sum")
+
+
+def test_a_result_that_is_returned_twice() -> None:
+    """Is one result of the function that makes it, also of neighbours that are merged."""
+    body = step(TANH, "%0", "%x") + step(TANH, "%r", "%0")
+    text, _ = partitioned(chain(body, "%r, %0, %r", 3), [Claimer("byoc", [RELU])])
+    assert "%0:2 = call @f_byoc_region(%arg0)" in text
+    assert "return %0#1, %0#0, %0#1" in text
 
 
 # ------------------------------------------------------------------------------------------------ costs
