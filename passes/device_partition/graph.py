@@ -47,9 +47,11 @@ class Graph:
         self.inputs: list[tuple[int, ...]] = []
         """Per node, the nodes that it depends on, in order."""
         self.outputs: list[list[int]] = []
-        """Per node, the nodes that depend on it."""
+        """Per node, the nodes that depend on it: what it stands in does, too."""
+        self.users: list[list[int]] = []
+        """Per node, the nodes that use a result."""
         self.external: list[bool] = []
-        """Per node, whether a terminator passes on a result."""
+        """Per node, whether something that is no node uses a result: a terminator."""
         self._through: dict[Operation, tuple[int, ...]] = {}
         self._wanted = _annotated(function)
         outer = scope_on(function) or ScopeAttr.get()
@@ -62,6 +64,8 @@ class Graph:
     def _add_block(self, block: Block, outer: ScopeAttr) -> None:
         for op in block.ops:
             if is_transparent(op):
+                if not any(result.uses for result in op.results):  # it stays, and with it what it asks of a value
+                    self._pass_on(self._sources(op))
                 continue
             facts = facts_of(op)
             scope = op.scope if isinstance(op, RegionOp) else self._wanted.get(op) or scope_on(op) or outer
@@ -69,28 +73,31 @@ class Graph:
                 for region in op.regions:
                     for inner in reverse_post_order(region):
                         self._add_block(inner, scope)
-            needed = self._sources(op)
+            used = self._sources(op)
             if is_terminator(op):
-                for number in needed:
-                    self.external[number] = True
+                self._pass_on(used)
                 continue
+            inner = (self.of.get(one) for one in op.walk()) if facts.is_entered else ()
+            needed = {*used, *(number for number in inner if number is not None)}
             index = len(self.nodes)
             self.nodes.append(Node(index, op, scope, _may_be_taken(op)))
             self.of[op] = index
-            self.inputs.append(needed)
+            self.inputs.append(tuple(sorted(needed)))
             self.outputs.append([])
+            self.users.append([])
             self.external.append(False)
             for number in needed:
                 self.outputs[number].append(index)
+            for number in used:
+                self.users[number].append(index)
 
-    def _sources(self, op: Operation) -> tuple[int, ...]:
-        """The nodes that ``op`` depends on, through transparent operations too."""
-        found: set[int] = set()
-        for value in free_values(op):
-            found.update(self._made_by(value))
-        if facts_of(op).is_entered:  # what stands in it is needed for its results
-            found.update(number for inner in op.walk() if (number := self.of.get(inner)) is not None)
-        return tuple(sorted(found))
+    def _pass_on(self, numbers: Iterable[int]) -> None:
+        for number in numbers:
+            self.external[number] = True
+
+    def _sources(self, op: Operation) -> set[int]:
+        """The nodes whose results ``op`` uses, through transparent operations too."""
+        return {number for value in free_values(op) for number in self._made_by(value)}
 
     def _made_by(self, value: SSAValue) -> tuple[int, ...]:
         stack, found, seen = [value], set[int](), set[Operation]()
@@ -119,13 +126,11 @@ class Graph:
 
     def exits(self, inside: frozenset[int]) -> list[int]:
         """Nodes inside whose results something outside uses."""
-        return [
-            n for n in sorted(inside) if self.external[n] or any(user not in inside for user in self.outputs[n])
-        ]
+        return [n for n in sorted(inside) if self.external[n] or any(user not in inside for user in self.users[n])]
 
     def taps(self, inside: frozenset[int]) -> list[int]:
         """Exits that are used inside, too."""
-        return [n for n in self.exits(inside) if any(user in inside for user in self.outputs[n])]
+        return [n for n in self.exits(inside) if any(user in inside for user in self.users[n])]
 
     def depth(self, inside: frozenset[int]) -> int:
         """Nodes on the longest path inside."""
@@ -181,7 +186,7 @@ def invalid(graph: Graph, inside: frozenset[int], device: ScopeAttr, limits: Lim
         return "its operations are annotated with different scopes"
     if scope.join(device) is None:
         return f"its operations are annotated with {scope.short()}, which is not {device.short()}"
-    if any(not graph.outputs[node] and not graph.external[node] for node in inside):
+    if any(not graph.users[node] and not graph.external[node] for node in inside):
         return "nothing uses what it makes"
     exits = graph.exits(inside)
     if limits.exits and len(exits) > limits.exits:

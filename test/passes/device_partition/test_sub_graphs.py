@@ -150,6 +150,27 @@ def test_what_nobody_uses() -> None:
         assert invalid(graph, frozenset(nodes), CPU, Limits()) == "nothing uses what it makes"
 
 
+def test_what_stands_in_a_loop() -> None:
+    """That the loop needs it is no use outside: neighbours there are taken together, and what is dead is not."""
+    body = (
+        "  %c0 = arith.constant 0 : index\n  %c8 = arith.constant 8 : index\n"
+        + "  %r = scf.for %i = %c0 to %c8 step %c8 iter_args(%a = %x) -> !t {\n"
+        + step(TANH, "%0", "%a")
+        + step(ABS, "%1", "%0")
+        + "    %2 = math.log %1 : !t\n    scf.yield %1 : !t\n  }\n"
+    )
+    graph = graph_of(body)
+    assert [op_name(node.op) for node in graph.nodes] == ["math.tanh", "math.absf", "math.log", "scf.for"]
+    assert graph.exits(frozenset([0, 1])) == [1]
+    assert invalid(graph, frozenset([0]), CPU, Limits()) is None
+    assert invalid(graph, frozenset([2]), CPU, Limits()) == "nothing uses what it makes"
+    backend = Claimer("byoc", [("both", op("math.absf", op("math.tanh", wildcard())), None)])
+    for strategy, costs in (("eager", None), ("search", Mock({"byoc": 1, "cpu": 2}))):
+        text, found = partitioned(chain(body), [backend], strategy=strategy, costs=costs)
+        assert "func.call @f_byoc_both(%arg2)" in text
+        assert ("math.tanh", "math.absf") in {row.operations for row in found.taken}
+
+
 def test_blocks_in_any_order() -> None:
     """What a block makes is used outside of it, also by one that stands before it."""
     _, module = module_of("""func.func @f(%x: tensor<8xf32>) -> (tensor<8xf32>, tensor<8xf32>) {
