@@ -32,6 +32,10 @@ def prepare(proto: Any, shapes: Mapping[str, tuple[int, ...]] | None = None) -> 
         for info in model.graph.output:
             for dim in info.type.tensor_type.shape.dim:
                 dim.ClearField("dim_param")
+    for info in (*model.graph.input, *model.graph.value_info, *model.graph.output):
+        for dim in info.type.tensor_type.shape.dim:
+            if dim.dim_value < 0:  # as some exporters write any size
+                dim.ClearField("dim_value")
     _name_nodes(model)
     with_weights_of_4_bits(model)
     return inferred(model)

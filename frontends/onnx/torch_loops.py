@@ -14,6 +14,7 @@ import numpy as np
 import onnx
 from onnx import TensorProto, helper, numpy_helper
 
+from devscope.frontends.onnx.broadcasts import BROADCAST
 from devscope.frontends.onnx.inference import captured, inferred_with_loops
 from devscope.frontends.torch.lowering_loops import KIND, LOOP, PARTS, SIZES
 
@@ -68,6 +69,9 @@ class _Loop:
         taken = list(dict.fromkeys(captured(self._body)))
         self._constants = [_named(known[name], name) for name in taken if name in known]
         self._others = [name for name in taken if name not in known]
+        wider = {one.output[0] for one in self._body.node if one.op_type == BROADCAST}
+        self._broadcasts = [one for one in self._body.value_info if one.name in wider]
+        """What ONNX does not infer."""
 
     def put(self) -> None:
         limit, going = self._node.input[:2]
@@ -115,6 +119,7 @@ class _Loop:
             [helper.make_tensor_value_info(name, element, dims) for name, (element, dims) in given],
             [onnx.ValueInfoProto(name=name) for name in outputs],
             [*self._body.initializer, *self._constants, *constants],
+            value_info=self._broadcasts,
         )
         source = self._importer._gi.model_info.model_proto
         model = helper.make_model(graph, opset_imports=source.opset_import, functions=source.functions)

@@ -13,6 +13,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from devscope.errors import DevscopeError
+from devscope.frontends.onnx.broadcasts import with_broadcasts
 from devscope.frontends.onnx.devices import located
 from devscope.frontends.onnx.folding import folded
 from devscope.frontends.onnx.inference import inferred_with_loops, with_constants_inside
@@ -52,6 +53,7 @@ def import_with_torch(model: Any, outside: Mapping[str, memoryview]) -> Imported
     model, outside = rewritten(with_computed_results(source), outside)
     model = inferred_with_loops(with_constants_inside(model))
     _check(model)
+    model = with_broadcasts(model, outside)
     resources = {
         tensor.name: f"weight{k}" for k, tensor in enumerate(model.graph.initializer) if tensor.name in outside
     }

@@ -10,6 +10,9 @@ import warnings
 from importlib import import_module
 from typing import Any
 
+from devscope.frontends.onnx.broadcasts import BROADCAST
+from devscope.frontends.onnx.prepare import all_nodes
+from devscope.frontends.onnx.torch_broadcasts import BROADCASTS, put_broadcasts, put_call
 from devscope.frontends.onnx.torch_loops import UnsupportedLoopError, goes_on, put_loop
 from devscope.frontends.torch.assertions import drop_wrong_assertions
 from devscope.frontends.torch.lowering_loops import LOOP, put_loops
@@ -33,14 +36,19 @@ def _imported(model: Any, resources: dict[str, str], functions: bool) -> Any:
     """Resources: a name that is parsed again is another one."""
 
     class Importer(onnx_importer.NodeImporter):
-        """Large initializers are resources without data, loops are calls."""
+        """Large initializers are resources without data, loops and broadcasts are calls."""
 
         def _handle_node_Loop(self, node: Any) -> bool:
             (body,) = (attribute.g for attribute in node.attribute if attribute.name == "body")
-            if goes_on(body) and len(node.input) - 1 == len(body.output):  # torch-mlir has those without rows
+            plain = goes_on(body) and len(node.input) - 1 == len(body.output)
+            if plain and not any(one.op_type == BROADCAST for one in all_nodes(body)):  # torch-mlir has those
                 self._forget_sizes(node, body)
                 return False
             put_loop(self, onnx_importer.GraphInfo, node)
+            return True
+
+        def _handle_node_DevscopeBroadcast(self, node: Any) -> bool:
+            put_call(self, node)
             return True
 
         def _forget_sizes(self, node: Any, body: Any) -> None:
@@ -94,15 +102,17 @@ def _answer(text: bytes, resources: dict[str, str], functions: bool) -> tuple[st
         return "failed", str(error)
     except Exception as error:  # the importer raises KeyError, TypeError and more
         return "failed", f"torch-mlir's importer refuses it: {' '.join(str(error).split())[:200]}"
-    has_loops = any(op.operation.attributes["sym_name"].value.startswith(LOOP) for op in module.body.operations)
+    names = [op.operation.attributes["sym_name"].value for op in module.body.operations]
+    has_calls = any(name.startswith((LOOP, BROADCASTS)) for name in names)
     with module.context as context:
         context.emit_error_diagnostics = False
         for pipeline in _PIPELINES:
             try:
-                without_last(passmanager.PassManager.parse(pipeline), has_loops).run(module.operation)
+                without_last(passmanager.PassManager.parse(pipeline), has_calls).run(module.operation)
             except Exception as error:
                 return "failed", _reason(str(error), model)
         put_loops(module)
+        put_broadcasts(module)
     drop_wrong_assertions(module, import_module("torch_mlir.ir").WalkResult.ADVANCE)
     return "ok", module.operation.get_asm(enable_debug_info=True)
 

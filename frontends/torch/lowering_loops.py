@@ -81,12 +81,12 @@ class _Loop:
         condition, body = (ir.Block.create_at_start(region, self._carried, places) for region in loop.regions)
         with ir.InsertionPoint(condition):
             now = list(condition.arguments)
-            (goes_on,) = _inlined(self._parts[0], [*now, *others])
+            (goes_on,) = inlined(self._parts[0], [*now, *others])
             if isinstance(goes_on.type, ir.RankedTensorType):
                 goes_on = _value("tensor.extract", [goes_on], ir.IntegerType.get_signless(1))
             ir.Operation.create("scf.condition", [], [goes_on, *now])
         with ir.InsertionPoint(body):
-            made = _inlined(self._parts[1], [*body.arguments, *others])
+            made = inlined(self._parts[1], [*body.arguments, *others])
             ir.Operation.create("scf.yield", [], self._cast_carried(made))
         return list(loop.results)
 
@@ -103,7 +103,7 @@ class _Loop:
         step, *now = block.arguments
         with ir.InsertionPoint(block):
             given = [_row(one, step) for one in rows]
-            found = _inlined(self._parts[0], [*now[:count], *given, *others])
+            found = inlined(self._parts[0], [*now[:count], *given, *others])
             behind = [_put(*each, step) for each in zip(found[count:], now[count:], strict=True)]
             ir.Operation.create("scf.yield", [], [*self._cast_carried(found), *behind])
         return list(loop.results)
@@ -112,7 +112,7 @@ class _Loop:
         return [_cast(*each) for each in zip(values, self._carried, strict=False)]
 
 
-def _inlined(function: Any, arguments: list[Any]) -> list[Any]:
+def inlined(function: Any, arguments: list[Any]) -> list[Any]:
     """What a copy of the operations of ``function`` returns, which are put to the insertion point."""
     copy = function.clone()
     block = copy.regions[0].blocks[0]

@@ -229,6 +229,27 @@ CASES: dict[str, tuple[list[Any], dict[str, list[int | str]], dict[str, Any]]] =
          "axes": np.array([0, 1]), "back": np.array([-1, -2]), "one": np.array(1), "nine": np.array(-9),
          "minus": np.array(-1), "three": np.array(3), "scale": np.float32([2])},
     ),
+    "sizes that may be 1": (
+        [
+            node("Add", "x y", "sum"), node("Max", "x y z", "most"), node("PRelu", "z x", "slopes"),
+            node("Less", "y x", "below"), node("Where", "below x row", "chosen"),
+            node("Shape", "sum", "shape"), node("Expand", "x shape", "wide0"), node("Expand", "y three", "wide1"),
+            node("MatMul", "a b", "products"), node("Gemm", "m w c", "layer", beta=0.5),
+            node("If", "yes", "branch", then_branch=helper.make_graph(
+                [node("Sub", "y x", "difference")], "then", [],
+                [helper.make_tensor_value_info("difference", TensorProto.FLOAT, None)],
+            ), else_branch=helper.make_graph(
+                [node("Neg", "sum", "negative")], "else", [],
+                [helper.make_tensor_value_info("negative", TensorProto.FLOAT, None)],
+            )),
+            node("Slice", "x zeros ones zeros", "top"), node("Slice", "top zeros nines zeros", "same"),
+            node("Mul", "top same", "square"),
+        ],
+        {"x": ["o", 4], "y": ["p", 4], "z": ["q", 4], "row": ["o", 1], "a": ["o", "q", 3, 4],
+         "b": ["p", "o", 4, 2], "m": ["q", 5], "c": ["o", 3]},
+        {"w": uniform(5, 3), "three": np.array([3, 4]), "yes": np.array(True), "zeros": np.array([0]),
+         "ones": np.array([1]), "nines": np.array([9])},
+    ),
     "series": (
         [
             node("STFT", "x step window", "frames"),
@@ -243,7 +264,18 @@ CASES: dict[str, tuple[list[Any], dict[str, list[int | str]], dict[str, Any]]] =
          "one_": np.array([1]), "weights": uniform(6) + 1},
     ),
 }  # fmt: skip
-SIZES = {"n": (2, 1), "h": (4, 5), "w": (7, 6), "t": (11, 9), "k": (10, 7), "i": (3, 1), "j": (5, 2)}
+SIZES = {
+    "n": (2, 1),
+    "h": (4, 5),
+    "w": (7, 6),
+    "t": (11, 9),
+    "k": (10, 7),
+    "i": (3, 1),
+    "j": (5, 2),
+    "o": (1, 3),
+    "p": (3, 1),
+    "q": (3, 3),
+}
 TYPES = {"l": np.int32, "labels": np.int64}
 
 
