@@ -85,33 +85,16 @@ class Exporter:
 
     def _fill(self, block: Block, point: Any, blocks: dict[Block, Any]) -> None:  # noqa: C901
         # One function: a call per operation is a tenth of what the rest takes.
-        values, create = self._values, ir.Operation.create
-        recent, bodies, context = self._recent, self._bodies, self._context
+        values, create, context, like = self._values, ir.Operation.create, self._context, self._like
         op = block._first_op
         while op is not None:
             results, operands, regions, location = op.results, op._operands, op.regions, op.location
-            count = len(results)
-            result, kind = None, op.__class__
-            if count == 1:
-                (result,) = results
-                kind = kind, id(result._type)
             try:
-                # Mostly an operation is like the one before it of its class and type. Dictionaries are compared
-                # quickly: what is equal in them is identical, but for a few.
-                form = recent.get(kind)
-                if (
-                    form is None
-                    or form.properties != op.properties
-                    or form.attributes != op.attributes
-                    or count != form.results
-                    or count > 1
-                    or form.regions != len(regions)
-                    or op._successors
-                ):
-                    form = None if op._successors else self._form(op, kind)
+                form = like(op)
                 if form is None:
                     new = self._operation(op, blocks, point)
                 else:
+                    _, _, _, _, _, name, types, attributes = form
                     try:
                         if len(operands) == 2:
                             left, right = operands
@@ -124,39 +107,78 @@ class Exporter:
                         place = location.data  # pyright: ignore
                     else:
                         place = self._location(location)
-                    body = self._body(form, op) if regions else None
-                    if body is not None and (like := bodies.get(body)) is not None:
-                        new = like.clone(point)
-                        new.location = place
-                        if twins is not None:
-                            given = new.operands
-                            for index, twin in enumerate(twins):
-                                given[index] = twin
-                        regions = ()
+                    if regions:
+                        new, regions = self._with_regions(form, op, twins, place, point), ()
                     else:
-                        new = create(
-                            form.name, form.types, twins, form.named_attributes, None, form.regions, place, point
-                        )
-                        if body is not None:
-                            self._region(regions[0], new.regions[0])
-                            inner, new_inner, known = self._unfilled.pop()
-                            self._fill(inner, ir.InsertionPoint(new_inner), known)
-                            bodies[body] = new
-                            regions = ()
+                        new = create(name, types, twins, attributes, None, 0, place, point)
             except LoweringError as error:
                 error.location = error.location or source_location(op)
                 raise
             except (ir.MLIRError, ValueError) as error:
                 raise _refused(error, op) from None
-            if result is not None:
+            for operand in operands:
+                # The bindings' object of a value holds that of its operation: half of an export's memory.
+                if operand.first_use._next_use is None:  # pyright: ignore
+                    values.pop(id(operand), None)
+            if len(results) == 1:
+                (result,) = results
                 values[id(result)] = new.result
-            elif count:
+            elif results:
                 for old, new_result in zip(results, new.results, strict=True):
                     values[id(old)] = new_result
             if regions:
                 for region, new_region in zip(regions, new.regions, strict=True):
                     self._region(region, new_region)
             op = op._next_op
+
+    def _like(self, op: Operation) -> _Form | None:
+        """What is known of operations like ``op``; None if nothing is."""
+        results, kind = op.results, op.__class__
+        count = len(results)
+        if count == 1:
+            (result,) = results
+            kind = kind, id(result._type)
+        # Mostly an operation is like the one before it of its class and type. Dictionaries are compared quickly:
+        # what is equal in them is identical, but for a few.
+        form = self._recent.get(kind)
+        if form is not None:
+            properties, attributes, _, known_count, regions, _, _, _ = form
+            if (
+                properties == op.properties
+                and attributes == op.attributes
+                and count == known_count < 2
+                and regions == len(op.regions)
+                and not op._successors
+            ):
+                return form
+        if op._successors:
+            return None
+        form = self._forms.get(self._key(op))
+        if form is not None:
+            self._recent[kind] = form
+        return form
+
+    def _with_regions(self, form: _Form, op: Operation, operands: Any, place: Any, point: Any) -> Any:
+        """The twin of ``op``, whose regions are full or to be filled."""
+        body = self._body(form, op)
+        if body is not None and (like := self._bodies.get(body)) is not None:
+            new = like.clone(point)
+            new.location = place
+            if operands is not None:
+                given = new.operands
+                for index, operand in enumerate(operands):
+                    given[index] = operand
+            return new
+        new = ir.Operation.create(
+            form.name, form.types, operands, form.named_attributes, None, form.regions, place, point
+        )
+        for region, new_region in zip(op.regions, new.regions, strict=True):
+            self._region(region, new_region)
+        if body is not None:
+            inner, new_inner, known = self._unfilled.pop()
+            self._fill(inner, ir.InsertionPoint(new_inner), known)
+            self._bodies[body] = new
+        return new
 
     def _key(self, op: Operation) -> tuple[object, ...]:
         """By which the form of an operation is known; by identities, as the hashes of xDSL are slow."""
@@ -192,7 +214,8 @@ class Exporter:
         while inner is not None:
             if inner.location is not UNKNOWN_LOC or inner.regions or inner._successors:
                 return None
-            found += self._key(inner)
+            known = self._like(inner)
+            found.append(id(known) if known is not None else self._key(inner))
             for operand in inner._operands:
                 number = numbers.get(id(operand))
                 if number is None:
@@ -202,13 +225,6 @@ class Exporter:
                 numbers[id(result)] = len(numbers)
             inner = inner._next_op
         return tuple(found)
-
-    def _form(self, op: Operation, kind: _Kind) -> _Form | None:
-        """What is known of operations like ``op``, which is remembered; None if nothing is."""
-        found = self._forms.get(self._key(op))
-        if found is not None:
-            self._recent[kind] = found
-        return found
 
     def _operation(self, op: Operation, blocks: dict[Block, Any], point: Any) -> Any:
         """The twin of ``op`` without its regions, the first one of its form or of none."""

@@ -30,6 +30,7 @@ from devscope.lowering.interop.unregister_incompatible import (
 
 _UNKNOWN: type = ir.UnknownLoc
 _SYMBOL = "sym_name"
+_NO_VALUES: Any = SSAValues[Any]()
 
 
 class _OpClass(NamedTuple):
@@ -64,9 +65,12 @@ class Importer:
         operands, of operands that are stand-ins. Raises `ParseError` for what cannot be carried over faithfully.
         """
         with gc_paused():
-            started = _Import(self)
+            started = _Import(self, hash)
             try:
                 result = started.run(module.operation, whole)
+                if started.confused:
+                    started = _Import(self, _itself)
+                    result = started.run(module.operation, whole)
             except RuntimeError as error:
                 if not not_text(error):
                     raise
@@ -95,19 +99,30 @@ class Importer:
 
 
 class _Import:
-    """One import: the values and blocks known so far, and the blocks still to fill."""
+    """One import: the values and blocks known so far, and the blocks still to fill.
 
-    def __init__(self, importer: Importer) -> None:
+    Values are known by their ``key``, a hash: the bindings' objects would hold those of all operations, which
+    leave holes among xDSL's when they go, a third of an import's memory.
+    """
+
+    def __init__(self, importer: Importer, key: Callable[[Any], object]) -> None:
         self._importer = importer
         self._types = importer.bridge.types
         self._attributes = importer.bridge.attributes
-        self._locations: dict[Any, Any] = {}
-        self._values: dict[Any, SSAValue] = {}
+        self._key = key
+        self._locations: dict[int, PayloadLocation] = {}
+        self._values: dict[object, SSAValue] = {}
+        self._defined = 0
         self._forward: dict[Any, SSAValue] = {}
         self._samples: dict[Signature, Operation] = {}
         self._unfilled: list[tuple[Any, dict[Any, Block]]] = []
         self.current: Any = None
         """The operation that is imported."""
+
+    @property
+    def confused(self) -> bool:
+        """Whether two values have one key."""
+        return len(self._values) != self._defined
 
     def run(self, root: Any, whole: bool) -> Operation:
         self.current = root
@@ -117,23 +132,26 @@ class _Import:
         # stack, and values exist when they are used.
         for parent, blocks in self._unfilled:
             only = next(iter(blocks.values())) if len(blocks) == 1 else None
-            for inner in inside(parent):
+            found = inside(parent)
+            found.reverse()
+            while found:
+                inner = found.pop()  # not held any longer
                 block = blocks[inner.block] if only is None else only
                 self.current = inner
                 append(block, self._operation(inner, blocks))
         if not whole:
             return result
         for value, placeholder in self._forward.items():
-            placeholder.replace_all_uses_with(self._values[value])
+            placeholder.replace_all_uses_with(self._values[self._key(value)])
         self._importer.incompatible.run(result, self._samples)
         return result
 
     def _operation(self, op: Any, blocks: dict[Any, Block]) -> Operation:
         known = self._importer.op_class(op.name)
         attributes, properties = self._inherent(op, known)
-        values, types = self._values, self._types
+        values, key, types = self._values, self._key, self._types
         try:
-            operands = [values[operand] for operand in op.operands]
+            operands = [values[key(operand)] for operand in op.operands]
         except KeyError:  # used before it is defined: graph regions, blocks not in order of dominance
             operands = [self._value(operand) for operand in op.operands]
         results, regions, successors = list(op.results), op.regions, op.successors
@@ -142,7 +160,8 @@ class _Import:
             known.cls, operands, result_types, properties, attributes, self._location(op.location)
         )
         for result, new_result in zip(results, new.results, strict=True):
-            values[result] = new_result
+            values[key(result)] = new_result
+        self._defined += len(results)
         if len(successors):
             new.successors = [blocks[successor] for successor in successors]
         if len(regions):
@@ -194,14 +213,15 @@ class _Import:
             block = Block(arg_types=[self._types(argument.type) for argument in arguments])
             for argument, new_argument in zip(arguments, block.args, strict=True):
                 new_argument.location = self._location(argument.location)
-                self._values[argument] = new_argument
+                self._values[self._key(argument)] = new_argument
+            self._defined += len(arguments)
             twins[source] = block
             blocks.append(block)
         return Region(blocks)
 
     def _value(self, value: Any) -> SSAValue:
         """The twin of ``value``, or a placeholder until there is one."""
-        found = self._values.get(value) or self._forward.get(value)
+        found = self._values.get(self._key(value)) or self._forward.get(value)
         if found is None:
             cast = UnrealizedConversionCastOp.create(result_types=[self._types(value.type)])
             found = self._forward[value] = cast.results[0]
@@ -209,12 +229,17 @@ class _Import:
 
     def _location(self, location: Any) -> Any:
         """One for all that is there, which is decoded once: expansions give many operations one place."""
-        attribute = location.attr
-        found = self._locations.get(attribute)
-        if found is None:
-            found = UNKNOWN_LOC if type(location) is _UNKNOWN else PayloadLocation.wrap(location)
-            self._locations[attribute] = found
+        if type(location) is _UNKNOWN:
+            return UNKNOWN_LOC
+        key = hash(location.attr)
+        found = self._locations.get(key)
+        if found is None or found.data != location:
+            found = self._locations[key] = PayloadLocation.wrap(location)
         return found
+
+
+def _itself(value: Any) -> object:
+    return value
 
 
 def _ends(op: Any) -> list[Any]:
@@ -259,11 +284,12 @@ def make_operation(
     default properties: what MLIR does not hold is not there.
     """
     op = cls.__new__(cls)
-    op._operands = SSAValues(operands)
+    op._operands = SSAValues(operands) if operands else _NO_VALUES
     op._operand_uses = uses = tuple([Use(op, index) for index in range(len(operands))])
     for operand, use in zip(operands, uses, strict=True):
         operand.add_use(use)
-    op.results = SSAValues([OpResult(type, op, index) for index, type in enumerate(result_types)])
+    results = [OpResult(type, op, index) for index, type in enumerate(result_types)]
+    op.results = SSAValues(results) if results else _NO_VALUES
     op.properties = properties
     op.attributes = attributes
     op.location = location

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from devscope.lowering.interop import importer
 from devscope.lowering.interop.parsing import parse_file
 
 PROGRAMS = sorted((Path(__file__).parent / "programs").glob("*.mlir"))
@@ -40,6 +41,15 @@ def test_clones_and_second_imports_round_trip(program, session, generic_text):
     second = session.to_xdsl(module)
     assert generic_text(session.to_mlir(first.clone())) == generic_text(module)
     assert generic_text(session.to_mlir(second)) == generic_text(module)
+
+
+@pytest.mark.parametrize("hashed", [lambda value: 7, lambda value: hash(value) % 3], ids=["one", "three"])
+def test_values_and_places_of_one_hash(hashed, program, session, generic_text, monkeypatch):
+    monkeypatch.setattr(importer, "hash", hashed, raising=False)
+    module = parse_file(program, session.context)
+    text = module.operation.get_asm(enable_debug_info=True)
+    exported = session.to_mlir(session.to_xdsl(module))
+    assert exported.operation.get_asm(enable_debug_info=True) == text
 
 
 def test_every_program_is_there():

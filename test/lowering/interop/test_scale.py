@@ -8,6 +8,7 @@ import sys
 import pytest
 
 from devscope.lowering.interop.bindings import ir
+from devscope.lowering.interop.exporter import Exporter
 
 MEMORY_SCRIPT = """
 import resource, struct, sys
@@ -33,6 +34,16 @@ def test_a_long_chain(session, generic_text):
     module = session.parse("\n".join([*lines, "  return %v5000 : tensor<8xf32>", "}"]))
     imported = session.to_xdsl(module)
     assert generic_text(session.to_mlir(imported)) == generic_text(module)
+
+
+def test_values_of_an_export_are_dropped_after_their_last_use(session):
+    """Each value of the bindings holds an operation of theirs."""
+    lines = ["func.func @f(%v0: tensor<8xf32>) -> tensor<8xf32> {"]
+    lines += [f"  %v{i + 1} = arith.addf %v{i}, %v0 : tensor<8xf32>" for i in range(200)]
+    module = session.parse("\n".join([*lines, "  return %v200 : tensor<8xf32>", "}"]))
+    exporter = Exporter(session._bridge, session._hidden)
+    exporter.module(session.to_xdsl(module))
+    assert len(exporter._values) < 10
 
 
 def test_nesting_deeper_than_python_s_stack(session):
