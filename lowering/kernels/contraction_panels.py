@@ -5,7 +5,14 @@ from itertools import accumulate
 from typing import NamedTuple
 
 from devscope.lowering.kernels.contraction_match import Contraction, Operand, Place
-from devscope.lowering.kernels.contraction_operands import clamped, extended, matrix_type, operand_type, zero
+from devscope.lowering.kernels.contraction_operands import (
+    clamped,
+    element_bytes,
+    extended,
+    matrix_type,
+    operand_type,
+    zero,
+)
 from devscope.lowering.kernels.contraction_words import to_words
 from devscope.lowering.kernels.library import KernelLibrary
 from devscope.lowering.kernels.table import Row
@@ -15,6 +22,15 @@ _MOST_LINES = 8
 _PANELS_AT_ONCE = 8
 """That are packed step by step of k: a panel may take only a part of a cache line, and panel by panel, lines at a
 distance that is a power of two have left the cache before the next panel reads the rest."""
+
+
+_ALL_STEPS = 1 << 40
+"""A result that has fewer digits than its sums is not stored between two parts of a sum."""
+
+
+def steps_of_k(found: Contraction, row: Row) -> int:
+    """That are packed at a time, at most."""
+    return _ALL_STEPS if found.c.element != found.element else row.numbers["steps"]
 
 
 class Packing(NamedTuple):
@@ -58,21 +74,67 @@ def pack_tasks(packings: Mapping[str, Packing]) -> str:
         }}"""
 
 
+class TaskPacking(NamedTuple):
+    """How each task packs the columns of B that it needs by itself, on its stack, so that they stay in the caches
+    of its core: what is packed for all tasks passes the cache that they share.
+    """
+
+    room: str
+    pack: str
+
+
+def packs_in_tasks(found: Contraction, row: Row) -> bool:
+    """Whether one task has all rows, and its columns of B fit."""
+    m, numbers = found.extent("m"), row.numbers
+    few = m is not None and m <= numbers["block_rows"] and m < numbers["many_rows"]
+    size = _task_elements(found, row) * element_bytes(found.packed)
+    return few and found.b.place is Place.TO_PACK and found.steps_at_once == 1 and size <= numbers.get("stack", 0)
+
+
+def _task_elements(found: Contraction, row: Row) -> int:
+    most, k, depth = steps_of_k(found, row), found.extent("k"), row.numbers["depth"]
+    return -(-(most if k is None else min(k, most)) // depth) * depth * row.numbers["part_columns"]
+
+
+def task_packing(found: Contraction, row: Row, library: KernelLibrary) -> TaskPacking:
+    """Of `packs_in_tasks`."""
+    pack, is_lines = _packer(found, found.b, "b", row, library)
+    static, type_ = f"memref<{_task_elements(found, row)}x{found.packed}>", f"memref<?x{found.packed}>"
+    room = f"""%room_of_b = memref.alloca() {{alignment = 64 : i64}} : {static}
+        %packed_b = memref.cast %room_of_b : {static} to {type_}"""
+    types = f"{matrix_type(found.b.element)}, index, {type_}{', index' * (6 if is_lines else 7)}"
+    if not is_lines:
+        call = f"""%columns_of_task = arith.subi %j_end, %j_begin : index
+            %first_of_task = arith.addi %n0, %j_begin : index
+            func.call @{pack}(%B, %b, %packed_b, %0, %first_of_task, %N, %k0, %steps, %columns_of_task, %b_panel)
+              : ({types}) -> ()"""
+        return TaskPacking(room, call)
+    call = f"""scf.for %to_pack_j = %j_begin to %j_end step %columns {{
+          %first_to_pack = arith.addi %n0, %to_pack_j : index
+          {_panel_of_task("%to_pack_at", "%to_pack_j")}
+          func.call @{pack}(%B, %b, %packed_b, %to_pack_at, %columns, %first_to_pack, %N, %k0, %steps)
+            : ({types}) -> ()
+        }}"""
+    return TaskPacking(room, call)
+
+
+def _panel_of_task(to: str, column: str) -> str:
+    """Where the panel from ``column`` on begins in what the task has packed."""
+    return f"""{to}_here = arith.subi {column}, %j_begin : index
+        {to}_number = arith.divui {to}_here, %columns : index
+        {to} = arith.muli {to}_number, %b_panel : index"""
+
+
 def packing(found: Contraction, operand: Operand, name: str, row: Row, library: KernelLibrary) -> Packing:
     """By a function that packs panels of A or B, the same for all with these element types."""
-    source, of, numbers = operand.element, found.packed, row.numbers
-    width, panels = numbers["rows" if name == "a" else "columns"], 1
-    if found.is_lines(operand):
-        pack = pack_lines(found, operand, width, numbers["depth"], library, name == "a")
-    else:
-        pack = _pack_wide(found, operand, width, numbers["wide"], library, name == "a")
-        panels = _PANELS_AT_ONCE
+    pack, is_lines = _packer(found, operand, name, row, library)
+    panels = 1 if is_lines else _PANELS_AT_ONCE
     of_a = ("%part_of_all", "rows", "M", "m0", "m")
     part, lines, extent, first, here = of_a if name == "a" else ("%part_of_b", "columns", "N", "n0", "n")
     before = "" if name == "a" else "%part_of_b = arith.subi %part_of_all, %a_parts : index"
     places = [f"%{name}_first", f"%{extent}", "%k0", "%steps"]
     sizes = [f"%{lines}", *places] if panels == 1 else [*places, f"%{name}_here", f"%{name}_panel"]
-    types = f"{matrix_type(source)}, index, memref<?x{of}>, index{', index' * len(sizes)}"
+    types = f"{matrix_type(operand.element)}, index, memref<?x{found.packed}>, index{', index' * len(sizes)}"
     call = f"""{before}
         %{name}_in_block = arith.muli {part}, %{name}_lines : index
         %{name}_rest = arith.subi %{here}, %{name}_in_block : index
@@ -85,7 +147,16 @@ def packing(found: Contraction, operand: Operand, name: str, row: Row, library: 
         %{name}_offset = arith.addi %{name}_begin, %{name}_behind : index
         func.call @{pack}(%{name.upper()}, %b, %packed_{name}, %{name}_offset, {", ".join(sizes)})
           : ({types}) -> ()"""
-    return Packing(call, panels * width)
+    return Packing(call, panels * row.numbers[lines])
+
+
+def _packer(found: Contraction, operand: Operand, name: str, row: Row, library: KernelLibrary) -> tuple[str, bool]:
+    """The function that packs panels of A or B, and whether it is `pack_lines`, which packs one of them."""
+    numbers, is_a = row.numbers, name == "a"
+    width = numbers["rows" if is_a else "columns"]
+    if found.is_lines(operand):
+        return pack_lines(found, operand, width, numbers["depth"], library, is_a), True
+    return _pack_wide(found, operand, width, numbers["wide"], library, is_a), False
 
 
 def _pack_wide(
@@ -245,8 +316,13 @@ def _packed(to: str, value: str, source: str, found: Contraction, count: int, is
     return extended(to, value, source, found, f"{count}")
 
 
-def panel(name: str, local: str, line: str, operand: Operand, width: int) -> str:
-    """Where the panel of ``width`` lines begins: ``%a_at`` or ``%b_at``, in elements."""
+def panel(name: str, local: str, line: str, operand: Operand, width: int, in_task: bool = False) -> str:
+    """Where the panel of ``width`` lines begins: ``%a_at`` or ``%b_at``, in elements.
+
+    ``in_task``: of `task_packing`.
+    """
+    if in_task:
+        return _panel_of_task(f"%{name}_at", local)
     if operand.place is Place.TO_PACK:
         return f"""%{name}_number = arith.divui {local}, %{"rows" if name == "a" else "columns"} : index
             %{name}_behind = arith.muli %{name}_number, %{name}_panel : index

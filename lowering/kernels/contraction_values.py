@@ -14,14 +14,20 @@ from devscope.lowering.kernels.contraction_operands import (
     read_rows,
     zero,
 )
-from devscope.lowering.kernels.contraction_panels import pack_tasks, packing, panel, read_panel
+from devscope.lowering.kernels.contraction_panels import (
+    TaskPacking,
+    pack_tasks,
+    packing,
+    packs_in_tasks,
+    panel,
+    read_panel,
+    steps_of_k,
+    task_packing,
+)
 from devscope.lowering.kernels.contraction_words import SumsOfWords, sums_of_words
 from devscope.lowering.kernels.epilogue import Epilogue
 from devscope.lowering.kernels.library import KernelLibrary
 from devscope.lowering.kernels.table import Row
-
-ALL_STEPS = 1 << 40
-"""A result that has fewer digits than its sums is not stored between two parts of a sum."""
 
 _ALL_LINES = 1 << 40
 """Of an operand that is not packed."""
@@ -32,10 +38,6 @@ NARROW = "narrow"
 
 PACKED = "contraction"
 """The template that packs its operands; it has numbers of its own, as docs/schedules.md says."""
-
-
-def steps_of_k(found: Contraction, row: Row) -> int:
-    return ALL_STEPS if found.c.element != found.element else row.numbers["steps"]
 
 
 def values(
@@ -79,18 +81,20 @@ def _of_packed(
 ) -> dict[str, object]:
     """Where the elements of A and of B are read, and how a whole block of sums ends."""
     rows, columns = row.numbers["rows"], row.numbers["columns"]
+    in_task = packs_in_tasks(found, row)
     to_pack = {
         name: packing(found, operand, name, row, library)
         for name, operand in (("a", found.a), ("b", found.b))
-        if operand.place is Place.TO_PACK
+        if operand.place is Place.TO_PACK and not (name == "b" and in_task)
     }
+    of_task = task_packing(found, row, library) if in_task else TaskPacking("", "")
     panel_of_a, read_a = clamped("row", rows, "%row", "%last_row"), read_rows(found, rows, "%k_all", "")
     if found.a.place is not Place.IN_PLACE:
         panel_of_a, read_a = panel("a", "%i", "%row", found.a, rows), read_panel("%a", "a", found.a, rows, found)
     block_of_b = f"{operand_type(found.b)}, vector<{columns}x{found.element}>"
     panel_of_b, read_b = "", f"%b_row = vector.load %B[%b, %k_all, %column] : {block_of_b}"
     if found.b.place is not Place.IN_PLACE:
-        panel_of_b = panel("b", "%j", "%column", found.b, columns)
+        panel_of_b = panel("b", "%j", "%column", found.b, columns, in_task)
         read_b = read_panel("%b_row", "b", found.b, columns, found)
     block, types = (
         f"vector<{rows}x{columns}x{found.element}>",
@@ -130,6 +134,8 @@ def _of_packed(
         "ROWS_AT_ONCE": row.numbers["most_rows"] if "a" in to_pack else _ALL_LINES,
         "COLUMNS_AT_ONCE": row.numbers["most_columns"] if "b" in to_pack else _ALL_LINES,
         "PACK": pack_tasks(to_pack) if to_pack else "",
+        "ROOM_OF_B": of_task.room,
+        "PACK_IN_TASK": of_task.pack,
         "PANEL_OF_B": f"{panel_of_b}\n{sums.before_rows}",
         "PANEL_OF_A": panel_of_a,
         "BEFORE_PANELS_OF_B": sums.before_columns,

@@ -285,6 +285,33 @@ def test_every_legal_number_computes_the_same(tmp_path: Path) -> None:
             np.testing.assert_allclose(result, expected, rtol=1e-3, atol=1e-3)
 
 
+@pytest.mark.parametrize("turned", ["", "a", "b"])
+@pytest.mark.parametrize("element", ["f16", "f32"])
+def test_columns_that_tasks_pack_themselves(turned: str, element: str, tmp_path: Path) -> None:
+    """On their stacks: several parts of k, and columns that fill neither the last panel nor the last task."""
+    numbers = {name: legal.default or legal.least for name, legal in templates()["contraction"].numbers.items()}
+    numbers |= {"rows": 3, "columns": 4, "block_rows": 66, "steps": 24, "depth": 8, "wide": 4, "part_columns": 12}
+    numbers |= {"most_rows": 66, "most_columns": 4, "many_rows": 512, "tasks": 5, "stack": 8192}
+    path = tmp_path / "stack.toml"
+    path.write_text(row_toml(Row("contraction", "contraction", "f32", numbers)))
+    shapes = {"a": (2, 40, 70), "b": (2, 70, 53)}
+    shapes |= {name: (shape[0], *shape[:0:-1]) for name, shape in shapes.items() if name in turned}
+    a, b, c = (f"tensor<{'x'.join(map(str, shape))}x{element}>" for shape in (*shapes.values(), (2, 40, 53)))
+    maps = ["(b, m, k)" if turned != "a" else "(b, k, m)", "(b, k, n)" if turned != "b" else "(b, n, k)"]
+    every = ", ".join(f"affine_map<(b, m, n, k) -> {one}>" for one in (*maps, "(b, m, n)"))
+    text = f"""
+func.func @main(%a: {a}, %b: {b}, %c: {c}) -> {c} {{
+  %0 = linalg.contract indexing_maps = [{every}] ins(%a, %b : {a}, {b}) outs(%c : {c}) -> {c}
+  return %0 : {c}
+}}"""
+    rng = np.random.default_rng(0)
+    arrays = [rng.integers(-3, 4, shape).astype(element.replace("f", "float")) for shape in shapes.values()]
+    start = rng.integers(-3, 4, (2, 40, 53)).astype(arrays[0].dtype)
+    x, y = (v.swapaxes(1, 2) if name in turned else v for name, v in zip(shapes, arrays, strict=True))
+    with devscope.compile(text, schedules=path, cache=False) as executable:
+        np.testing.assert_array_equal(executable(*arrays, start), start + x @ y)
+
+
 @pytest.mark.parametrize(("element", "dtype"), [("f64", np.float64), ("i64", np.int64)])
 def test_wide_rows_on_a_device(element: str, dtype: type, tmp_path: Path) -> None:
     """Of elements of 64 bits, a vector of so many columns is wider than any register."""

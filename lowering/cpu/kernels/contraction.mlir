@@ -87,6 +87,7 @@ func.func private @${NAME}(${PARAMETERS}) attributes {llvm.no_inline, llvm.optim
           %workers = arith.minsi %tasks, %to_compute : index
           scf.parallel (%task) = (%0) to (%workers) step (%1) {
             %room = memref.alloca() {alignment = 64 : i64} : memref<${ROWS}x${COLUMNS}x${SUM}>
+            ${ROOM_OF_B}
             scf.for %number = %task to %to_compute step %workers {
               %slot = arith.divui %number, %blocks : index
               %block = arith.remui %number, %blocks : index
@@ -99,6 +100,7 @@ func.func private @${NAME}(${PARAMETERS}) attributes {llvm.no_inline, llvm.optim
               %j_begin = arith.muli %block_column, %block_columns : index
               %j_next = arith.addi %j_begin, %block_columns : index
               %j_end = arith.minsi %j_next, %n : index
+              ${PACK_IN_TASK}
               ${BEFORE_PANELS_OF_B}
               scf.for %j = %j_begin to %j_end step %columns {
                 %column = arith.addi %n0, %j : index
