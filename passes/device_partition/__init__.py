@@ -28,6 +28,7 @@ from devscope.passes.device_partition.eager import Claimed, eager_claims, region
 from devscope.passes.device_partition.graph import Graph
 from devscope.passes.device_partition.outline import Outliner
 from devscope.passes.device_partition.report import Decision, Partition, Taken, taken
+from devscope.passes.device_partition.sizes import ask_operands
 from devscope.passes.device_plan.remarks import Remark
 
 if TYPE_CHECKING:
@@ -94,9 +95,9 @@ def partition_module(
     """
     options = options or PartitionOptions()
     found, outliner = Partition(options.strategy), Outliner(module)
-    functions = _functions(module)
     if not backends and options.strategy == "eager":
         return found
+    functions = _functions(module)
     if options.strategy == "search":
         options = _with_devices(module, backends, options)
     decide = _by_search if options.strategy == "search" else _in_table_order
@@ -124,18 +125,21 @@ def offers(
 
 
 def searched(module: ModuleOp, backends: Sequence[PartitionBackend], options: PartitionOptions) -> list[Placed]:
-    """What a search decides of each function; ``module`` stays as it is."""
+    """What a search decides of each function; ``module`` stays what it is."""
     options = _with_devices(module, backends, options)
     return [_placed(function, backends, options)[1] for function in _functions(module)]
 
 
 def _functions(module: ModuleOp) -> list[FuncOp]:
-    """Those with a body that nobody has taken."""
-    return [
+    """Those with a body that nobody has taken, with sizes asked of operands."""
+    found = [
         function
         for function in Symbols(module).functions.values()
         if function.body.blocks and not has_foreign_body(function)
     ]
+    for function in found:
+        ask_operands(function)
+    return found
 
 
 _Decided = tuple[Graph, list[Claimed], list[Taken]]

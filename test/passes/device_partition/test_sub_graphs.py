@@ -171,6 +171,30 @@ def test_what_stands_in_a_loop() -> None:
         assert ("math.tanh", "math.absf") in {row.operations for row in found.taken}
 
 
+@pytest.mark.parametrize("value", ["%x", "%0", "%1"])
+def test_sizes_are_asked_of_operands(value: str) -> None:
+    """Not of what is inside of a match, which would be used outside then."""
+    text = f"""func.func @f(%x: !t, %b: !t, %w: tensor<4x4xf32>, %n: index) -> !t {{
+      %c0 = arith.constant 0 : index
+      %z = arith.constant 0.0 : f32
+      %m = tensor.dim %x, %c0 : !t
+      %e = tensor.empty(%m) : !t
+      %f = linalg.fill ins(%z : f32) outs(%e : !t) -> !t
+      %0 = linalg.matmul ins(%x, %w : !t, tensor<4x4xf32>) outs(%f : !t) -> !t
+      %1 = math.tanh %0 : !t
+      %2 = arith.addf %1, %b : !t
+      %d = tensor.dim {value}, %c0 : !t
+      %e1 = tensor.empty(%d) : !t
+      %3 = linalg.exp ins(%2 : !t) outs(%e1 : !t) -> !t
+      return %3 : !t
+    }}""".replace("!t", "tensor<?x4xf32>")
+    pattern = elementwise("add", op("math.tanh", op("linalg.matmul")), wildcard())
+    caller = partitioned(text, [Claimer("byoc", [("layer", pattern, None)])])[0].partition("return")[0]
+    assert "call @f_byoc_layer(%arg0, %arg2, %arg1)" in caller
+    assert "tensor.empty(%dim)" in caller
+    assert "tensor.dim %arg0" in caller
+
+
 def test_blocks_in_any_order() -> None:
     """What a block makes is used outside of it, also by one that stands before it."""
     _, module = module_of("""func.func @f(%x: tensor<8xf32>) -> (tensor<8xf32>, tensor<8xf32>) {
