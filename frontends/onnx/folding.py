@@ -42,6 +42,7 @@ def with_known_branches(model: Any, outside: Collection[str]) -> Any:
 _UNKNOWN = -(1 << 61)
 """Stands for a size that is not known, where sizes are moved."""
 
+_SOME = np.zeros(1)
 _MOVES = frozenset(("Concat", "Gather", "Identity", "Reshape", "Slice", "Squeeze", "Unsqueeze"))
 
 
@@ -88,7 +89,7 @@ class _Folding:
                 yield from self._branch(node, condition=True)
             elif self._kept.intersection(node.output) or not (self._scope.fold(node) or self._fold_sizes(node)):
                 self._taken.update(node.output)
-                yield self._with_branches(node) if node.op_type == "If" else node
+                yield self._left(node)
 
     def _branch(self, node: Any, condition: bool) -> Iterator[Any]:
         """The nodes of the one that is taken, in names that are free."""
@@ -133,6 +134,21 @@ class _Folding:
 
     def _numbers(self, name: str) -> list[int]:
         return [int(one) for one in np.ravel(self._known.get(name, ()))]
+
+    def _left(self, node: Any) -> Any:
+        """A node that is not folded."""
+        if node.op_type == "If":
+            return self._with_branches(node)
+        if node.op_type != "Concat":
+            return node
+        parts = [name for name in node.input if self._known.get(name, _SOME).shape != (0,)]
+        if not parts or len(parts) == len(node.input):
+            return node
+        result = onnx.NodeProto()  # without what is empty, which torch-mlir does not survive
+        result.CopyFrom(node)
+        del result.input[:]
+        result.input.extend(parts)
+        return result
 
     def _with_branches(self, node: Any) -> Any:
         """With less in its branches."""

@@ -206,6 +206,11 @@ def _depth_to_space(w: Writer) -> None:
 def _reshape(w: Writer) -> None:
     """Where several dimensions of any size become one, torch-mlir takes some of them to be 1: not of one dimension."""
     given, shape = w.data(1), w.graph.shapes.get(w[0])
+    if given is None and shape is not None and sum(not isinstance(extent, int) for extent in shape) > 1:
+        sizes = _computed_sizes(w)
+        x = w.op("Reshape", w[0], w.constant([-1], np.int64)) if sizes else w[0]
+        w.op("Reshape", x, sizes or w[1], result=0, **w.attributes)
+        return
     asked = [] if given is None else [int(extent) for extent in given]
     copied = [axis for axis, extent in enumerate(asked) if extent == 0 and not w.attr("allowzero", 0)]
     merged = [extent for axis, extent in enumerate(shape or ["?", "?"]) if shape is None or axis not in copied]
@@ -224,6 +229,37 @@ def _reshape(w: Writer) -> None:
     parts[asked.index(-1)] = rest
     flat = w.op("Reshape", w[0], w.constant([-1], np.int64))
     w.op("Reshape", flat, w.op("Concat", *parts, axis=0), result=0)
+
+
+def _computed_sizes(w: Writer) -> str:
+    """What a Reshape's second operand says, for an operand of one dimension, where it is put together of others."""
+    made = next((one for one in w.graph.model.graph.node if w[1] in one.output), None)
+    if made is None or made.op_type not in ("Concat", "Shape"):
+        return ""
+    parts: list[str] = []
+    plain = True
+    for name in made.input if made.op_type == "Concat" else [w[1]]:
+        values = w.graph.data(name)
+        if values is None:
+            parts.append(name)
+            plain = plain and w.graph.shapes.get(name) == [1]
+            continue
+        for value in map(int, values):
+            if value == 0 and not w.attr("allowzero", 0):
+                if not plain:
+                    return ""
+                place = w.constant([len(parts)], np.int64)
+                parts.append(w.op("Gather", w.op("Shape", w[0]), place, axis=0))
+            else:
+                parts.append("" if value == -1 else w.constant([value], np.int64))
+    if "" in parts:
+        if not plain:
+            return ""
+        one = rest = w.constant([1], np.int64)
+        for part in filter(None, parts):
+            rest = w.op("Mul", rest, part)
+        parts[parts.index("")] = w.op("Div", w.op("Reshape", w.op("Size", w[0]), one), w.op("Max", rest, one))
+    return w.op("Concat", *parts, axis=0)
 
 
 @rewrites("Squeeze")

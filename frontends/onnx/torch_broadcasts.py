@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from importlib import import_module
 from typing import Any
 
@@ -86,7 +87,7 @@ def _is_index(value: Any) -> bool:
     return getattr(value.owner, "name", "") == "linalg.index"
 
 
-def _all(module: Any, wanted: Any) -> list[Any]:
+def _all(module: Any, wanted: Callable[[Any], bool]) -> list[Any]:
     ir: Any = import_module("torch_mlir.ir")
     found: list[Any] = []
 

@@ -46,7 +46,19 @@ _MODES = ("plain", "folded", "functions")
 
 
 def import_with_torch(model: Any, outside: Mapping[str, memoryview]) -> Imported:
-    """The module of a model, the function ``main``. Raises `Refused`."""
+    """The module of a model, the function ``main``; what is written out may need constants that are computed. Raises
+    `Refused`.
+    """
+    try:
+        return _import(model, outside)
+    except Refused as refused:
+        try:
+            return _import(folded(model, outside), outside)
+        except Refused:
+            raise refused from None
+
+
+def _import(model: Any, outside: Mapping[str, memoryview]) -> Imported:
     from devscope.frontends.onnx.rewrites import rewritten
 
     source = model

@@ -262,10 +262,14 @@ def test_branches_that_ask_for_ranks_and_sizes() -> None:
     )
     nodes = [
         *squeezed("x", "a", "two"), *squeezed("a", "b", "one"), node("ReduceSum", "b", "sum", keepdims=0),
-        node("Less", "sum zero", "below"), node("If", "below", "y", **chosen),
+        node("Less", "sum zero", "below"), node("If", "below", "z", **chosen),
+        node("Shape", "z", "z.shape"), node("Slice", "z.shape none one", "rows"),
+        node("Slice", "b.shape ten ten", "nothing"), node("Concat", "rows nothing columns", "sizes", axis=0),
+        node("Reshape", "z sizes", "y"),
     ]  # fmt: skip
     weights = {
         "one": np.array([1]), "two": np.array([2]), "three": np.array(3), "w": WEIGHTS, "zero": np.float32(0),
+        "none": np.array([0]), "ten": np.array([10]), "columns": np.array([32]),
     }  # fmt: skip
     model = model_of(nodes, [info("x", "n", "k", "m", 64)], [info("y", *"pq")], weights)
     program = devscope.compile(model, cache=False)
@@ -344,6 +348,12 @@ REWRITTEN = {
                             node("Constant", "", "numbers", value_ints=[-1, 32]),
                             node("Reshape", "a numbers", "y")],
                            ["n", 4, "h", 8]),
+    "reshape by sizes": ([node("Transpose", "x", "a", perm=[2, 0, 1, 3]), node("Shape", "x", "sizes"),
+                          *(node("Constant", "", f"c{number}", value_ints=[number]) for number in (-1, 3, 4)),
+                          node("Slice", "sizes c3 c4", "last"),
+                          node("Mul", "last c4", "row"), node("Concat", "c-1 row", "numbers", axis=0),
+                          node("Reshape", "a numbers", "y")],
+                         ["n", 4, "h", 8]),
 }  # fmt: skip
 
 
