@@ -348,6 +348,7 @@ OF_KINDS = {
         ("matmul", "transpose", False),
         ("exp", "transpose", True),
         ("transpose", "exp", True),
+        ("transpose", "transpose", True),
         ("exp", "softmax", True),
         ("transpose", "softmax", False),
         ("softmax", "exp", True),
