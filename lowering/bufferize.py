@@ -9,7 +9,7 @@ from devscope.lowering.angles import guard_angles
 from devscope.lowering.checks.demands import JOINED, keep_demands
 from devscope.lowering.checks.indices import check_accesses, check_divisions
 from devscope.lowering.checks.labels import Checks
-from devscope.lowering.checks.shapes import check_shapes
+from devscope.lowering.checks.shapes import check_moved_casts, check_shapes
 from devscope.lowering.constants import ConstantTable, constant_value, extract_constants, fill_instead
 from devscope.lowering.copies import is_contiguous
 from devscope.lowering.divisions import guard_equal_operands
@@ -86,6 +86,7 @@ def to_buffers(
     _lift_control_flow(module, run_passes)
     extract_constants(module, constants, target.inline_elements)
     _prepare_tensors(module, run_passes, target, options, constants, checks, for_kernels)
+    check_moved_casts(module, checks.labels)
     _make_empty(module)
     _separate_results(module)
     _read_where_copied(module)

@@ -26,12 +26,15 @@ OF_ARGUMENTS, OF_VALUES, RANGE = "arguments do not fit each other", "shapes do n
 
 
 class Assertions:
-    """Of a function whose sizes are ``sizes``. ``labels``: what arguments are called."""
+    """Of a function whose sizes are ``sizes``. ``labels``: what arguments are called.
 
-    def __init__(self, sizes: Sizes, labels: Sequence[str]) -> None:
+    ``first``: whether assertions about arguments stand in front of all else.
+    """
+
+    def __init__(self, sizes: Sizes, labels: Sequence[str], first: bool = True) -> None:
         self._sizes = sizes
         self._labels = dict(zip(sizes.entry.arguments, labels, strict=False))
-        self._first = next(iter(sizes.entry.operations))
+        self._first = next(iter(sizes.entry.operations)) if first else None
         self._known: dict[Size, Size] = {}
         """For sizes, another one that is the same: a forest, whose roots stand for what is equal."""
         self._asserted: set[Any] = set()
@@ -61,9 +64,14 @@ class Assertions:
         self.require(
             op, "eq", one[0], other[0], f"{head}: {named[0]} is {{0}}, {named[1]} is {{1}} ({place_of(op)})"
         )
+        self.know_equal(a, b)
+
+    def know_equal(self, one: Size, other: Size) -> None:
+        """What follows may take for granted, since it is asserted."""
+        a, b = self.root(one), self.root(other)
         if isinstance(a, int):
             a, b = b, a
-        if not isinstance(a, int):
+        if a != b and not isinstance(a, int):
             self._known[a] = b
 
     def described(self, size: Size, what: str) -> str:
@@ -143,7 +151,8 @@ class Assertions:
                 return op, loops
             op = loop
             loops.append(loop)
-        if op.block == self._sizes.entry and self._sizes.arguments.issuperset([*values, *bounds(loops)]):
+        of_arguments = self._first is not None and op.block == self._sizes.entry
+        if of_arguments and self._sizes.arguments.issuperset([*values, *bounds(loops)]):
             return self._first, loops
         return op, loops
 
@@ -154,6 +163,11 @@ def place_of(op: Any) -> str:
 
 _PREDICATES = {"eq": 0, "ne": 1, "ult": 6, "slt": 2, "sle": 3, "sgt": 4, "sge": 5, "ule": 7, "ugt": 8, "uge": 9}
 _REVERSED = {"eq": "eq", "slt": "sgt", "sle": "sge", "sge": "sle", "ult": "ugt", "ule": "uge"}
+
+
+def is_equality(op: Any) -> bool:
+    """Whether ``op`` compares two integers so."""
+    return op.name == "arith.cmpi" and ir.IntegerAttr(op.attributes["predicate"]).value == _PREDICATES["eq"]
 
 
 def compare(build: Builder, predicate: str, one: Any, other: Any) -> Any:

@@ -16,7 +16,15 @@ from typing import Any
 
 from devscope.dialects.names import SAME_SIZE
 from devscope.lowering import mlir_util
-from devscope.lowering.checks.assertions import CHECK, OF_VALUES, RANGE, Assertions, compare, place_of
+from devscope.lowering.checks.assertions import (
+    CHECK,
+    OF_VALUES,
+    RANGE,
+    Assertions,
+    compare,
+    is_equality,
+    place_of,
+)
 from devscope.lowering.checks.labels import Labels
 from devscope.lowering.checks.sizes import (
     ENTERED,
@@ -46,6 +54,8 @@ _SLICES = {
     "tensor.parallel_insert_slice": 1,
 }
 _CASTS = {"tensor.cast", "memref.cast"}
+_GIVEN = "devscope.given"
+"""On a cast whose sizes are asserted."""
 _CHECKED = {*_SLICES, *_CASTS, "tensor.reshape", "memref.copy"}
 """Where numbers or types of buffers may disagree; of all others, types of tensors."""
 
@@ -58,6 +68,23 @@ def check_shapes(module: Any, labels: Labels) -> None:
     for function in mlir_util.functions(module):
         if mlir_util.has_body(function) and any(map(_may_disagree, mlir_util.walk(function))):
             _Function(function, labels.get(mlir_util.symbol_name(function), [])).check()
+    for op in mlir_util.named(module.operation, "tensor.cast"):
+        op.attributes[_GIVEN] = ir.UnitAttr.get(module.context)
+
+
+def check_moved_casts(module: Any, labels: Labels) -> None:
+    """Assert what casts demand that canonicalisation has made since `check_shapes`.
+
+    It takes what a cast says of sizes for true in front of it, too: a producer's operands are cast instead, and
+    read before the assertion that stands where the cast was.
+    """
+    for function in mlir_util.functions(module):
+        casts = mlir_util.named(function, "tensor.cast") if mlir_util.has_body(function) else []
+        if any(_GIVEN not in op.attributes for op in casts):
+            _Function(function, labels.get(mlir_util.symbol_name(function), []), of_casts=True).check()
+        for op in casts:
+            if _GIVEN in op.attributes:
+                del op.attributes[_GIVEN]
 
 
 def _may_disagree(op: Any) -> bool:
@@ -73,10 +100,13 @@ def _is_dynamic(type_: Any) -> bool:
 
 
 class _Function:
-    def __init__(self, function: Any, labels: Sequence[str]) -> None:
+    """``of_casts``: of those without `_GIVEN` alone."""
+
+    def __init__(self, function: Any, labels: Sequence[str], of_casts: bool = False) -> None:
         self._function = function
+        self._of_casts = of_casts
         self._sizes = Sizes(function)
-        self._checks = Assertions(self._sizes, labels)
+        self._checks = Assertions(self._sizes, labels, first=not of_casts)
 
     def check(self) -> None:
         self._check_regions(self._function)
@@ -100,7 +130,12 @@ class _Function:
 
     def _check(self, op: Any) -> None:
         name = op.name
-        if name == "cf.assert" and SAME_SIZE in op.attributes:
+        if self._of_casts:
+            if name == "tensor.cast" and _GIVEN not in op.attributes:
+                self._check_cast(op)
+            elif name == "cf.assert" and CHECK in op.attributes:
+                self._know_equal(op)
+        elif name == "cf.assert" and SAME_SIZE in op.attributes:
             self._check_same(op)
         elif name in _SLICES:
             self._check_slice(op, _SLICES[name])
@@ -126,6 +161,12 @@ class _Function:
         else:
             text = f"{OF_VALUES}: {names[0]} is not {names[1]} ({place_of(op)})"
             op.attributes["msg"], op.attributes[CHECK] = ir.StringAttr.get(text), ir.UnitAttr.get()
+
+    def _know_equal(self, op: Any) -> None:
+        """That a size is a constant, if it is what an assertion says."""
+        comparison = self._sizes.made_by(op.operands[0])
+        if comparison is not None and is_equality(comparison):
+            self._checks.know_equal(*map(self._sizes.number, comparison.operands))
 
     def _dimensions(self, op: Any, number: int) -> list[tuple[Size, str]]:
         value = op.operands[number]

@@ -39,3 +39,26 @@ func.func @known(%x: tensor<?x8xf32>) -> tensor<?x8xf32> {
   %p = tensor.insert_slice %s into %x[0, 0] [%n, 4] [1, 1] : tensor<?x4xf32> into tensor<?x8xf32>
   return %p : tensor<?x8xf32>
 }
+
+// Canonicalisation casts what the producer of a cast value reads: that is asserted where it is read.
+// CHECK-LABEL: func.func @moved(
+// CHECK:         memref.reshape
+// CHECK:         cf.assert {{.*}} dimension 0 of the result is 1 (in 'tensor.cast')
+// CHECK:         memref.copy
+// CHECK:         cf.assert {{.*}} "good"
+func.func @moved(%x: tensor<?x3xf32>, %n: index) -> tensor<1x?xf32> {
+  %c1 = arith.constant 1 : index
+  %c3 = arith.constant 3 : index
+  %c0 = arith.constant 0 : index
+  %m = arith.divsi %n, %c3 : index
+  %shape = tensor.from_elements %n, %m : tensor<2xindex>
+  %r = tensor.reshape %x(%shape) : (tensor<?x3xf32>, tensor<2xindex>) -> tensor<?x?xf32>
+  %d = tensor.dim %r, %c0 : tensor<?x?xf32>
+  %d1 = tensor.dim %r, %c1 : tensor<?x?xf32>
+  %e = tensor.empty(%d, %d1) : tensor<?x?xf32>
+  %y = linalg.exp ins(%r : tensor<?x?xf32>) outs(%e : tensor<?x?xf32>) -> tensor<?x?xf32>
+  %good = arith.cmpi ne, %n, %c3 : index
+  cf.assert %good, "good"
+  %c = tensor.cast %y : tensor<?x?xf32> to tensor<1x?xf32>
+  return %c : tensor<1x?xf32>
+}
