@@ -178,9 +178,9 @@ class _Folding:
         """Compute sizes of a value of which not all are known: whether those that the node gives are."""
         if node.domain not in ("", "ai.onnx"):
             return False
-        if node.op_type in ("Shape", "Size"):
+        if node.op_type == "Shape":
             dims = self._dims.get(node.input[0])
-            if dims is None or node.op_type == "Size":
+            if dims is None:
                 return False
             given = {a.name: a.i for a in node.attribute}
             return self._hold_sizes(node.output[0], np.array(dims[slice(given.get("start", 0), given.get("end"))]))

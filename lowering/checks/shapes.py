@@ -54,7 +54,7 @@ _SLICES = {
     "tensor.parallel_insert_slice": 1,
 }
 _CASTS = {"tensor.cast", "memref.cast"}
-_GIVEN = "devscope.given"
+_ASSERTED = "devscope.asserted"
 """On a cast whose sizes are asserted."""
 _CHECKED = {*_SLICES, *_CASTS, "tensor.reshape", "memref.copy"}
 """Where numbers or types of buffers may disagree; of all others, types of tensors."""
@@ -69,7 +69,7 @@ def check_shapes(module: Any, labels: Labels) -> None:
         if mlir_util.has_body(function) and any(map(_may_disagree, mlir_util.walk(function))):
             _Function(function, labels.get(mlir_util.symbol_name(function), [])).check()
     for op in mlir_util.named(module.operation, "tensor.cast"):
-        op.attributes[_GIVEN] = ir.UnitAttr.get(module.context)
+        op.attributes[_ASSERTED] = ir.UnitAttr.get(module.context)
 
 
 def check_moved_casts(module: Any, labels: Labels) -> None:
@@ -80,11 +80,11 @@ def check_moved_casts(module: Any, labels: Labels) -> None:
     """
     for function in mlir_util.functions(module):
         casts = mlir_util.named(function, "tensor.cast") if mlir_util.has_body(function) else []
-        if any(_GIVEN not in op.attributes for op in casts):
+        if any(_ASSERTED not in op.attributes for op in casts):
             _Function(function, labels.get(mlir_util.symbol_name(function), []), of_casts=True).check()
         for op in casts:
-            if _GIVEN in op.attributes:
-                del op.attributes[_GIVEN]
+            if _ASSERTED in op.attributes:
+                del op.attributes[_ASSERTED]
 
 
 def _may_disagree(op: Any) -> bool:
@@ -100,7 +100,7 @@ def _is_dynamic(type_: Any) -> bool:
 
 
 class _Function:
-    """``of_casts``: of those without `_GIVEN` alone."""
+    """``of_casts``: of those without `_ASSERTED` alone."""
 
     def __init__(self, function: Any, labels: Sequence[str], of_casts: bool = False) -> None:
         self._function = function
@@ -131,7 +131,7 @@ class _Function:
     def _check(self, op: Any) -> None:
         name = op.name
         if self._of_casts:
-            if name == "tensor.cast" and _GIVEN not in op.attributes:
+            if name == "tensor.cast" and _ASSERTED not in op.attributes:
                 self._check_cast(op)
             elif name == "cf.assert" and CHECK in op.attributes:
                 self._know_equal(op)

@@ -52,28 +52,24 @@ def shape_function(session: Session, claimed: ClaimedFunction, labels: Labels) -
 
     Gives the module, the function, and the types of the results. Raises LoweringError if sizes depend on data.
     """
-    own, count = session.to_mlir(claimed.module()), 0
+    own = session.to_mlir(claimed.module())
+    caller = function_of(own, claimed)
+    end = mlir_util.children(caller)[-1]
+    count = len(end.operands)
+    # Passes would drop, reorder and merge constants, which code gets, that are not returned.
+    _return(caller, end, [*end.operands, *(op.results[0] for op in lifted_constants(caller))])
     if len(claimed.functions) > 1:
-        caller = function_of(own, claimed)
         visibility = caller.attributes["sym_visibility"]
         del caller.attributes["sym_visibility"]  # what is private and not called is dropped
-        end = mlir_util.children(caller)[-1]
-        count = len(end.operands)
-        # Inlining would drop, reorder and merge constants that are not returned.
-        _return(caller, end, [*end.operands, *(op.results[0] for op in lifted_constants(caller))])
         session.run_passes(own, "builtin.module(inline,symbol-dce)")
         function_of(own, claimed).attributes["sym_visibility"] = visibility
     check_shapes(own, labels)
     function = function_of(own, claimed)
     end = mlir_util.children(function)[-1]
-    results, kept = list(end.operands), list[Any]()
-    if len(claimed.functions) > 1:
-        results, kept = results[:count], results[count:]
+    results, kept = list(end.operands)[:count], list(end.operands)[count:]
     types = [value.type for value in results]
     if not all(isinstance(type_, ir.RankedTensorType) for type_ in types):
         raise wrong(claimed, "claims what gives a number, not a tensor")
-    if len(claimed.functions) == 1:
-        kept = [op.results[0] for op in lifted_constants(function)]
     build = Builder(end)
     dims = [
         build.value("tensor.dim", [value, build.constant(axis)], build.index)
@@ -81,7 +77,6 @@ def shape_function(session: Session, claimed: ClaimedFunction, labels: Labels) -
         for axis, size in enumerate(value.type.shape)
         if size == ir.ShapedType.get_dynamic_size()
     ]
-    # Constants that code gets are kept over the passes as what the function returns.
     _return(function, end, [*dims, *kept])
     session.run_passes(own, _SIZES)
     left = [op for op in mlir_util.walk(function) if op.name.startswith(("linalg.", "tosa."))]

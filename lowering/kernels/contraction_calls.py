@@ -7,7 +7,7 @@ from typing import Any
 from devscope.lowering.interop.bindings import ir
 from devscope.lowering.kernels.contraction_match import Contraction, Group, Operand, Place
 from devscope.lowering.kernels.contraction_operands import Extra, element_bytes, matrix_type, operand_type
-from devscope.lowering.kernels.contraction_panels import packs_in_tasks, steps_of_k
+from devscope.lowering.kernels.contraction_panels import steps_of_k
 from devscope.lowering.kernels.contraction_values import DOTS, NARROW, PACKED
 from devscope.lowering.kernels.library import Parameter
 from devscope.lowering.kernels.table import Row
@@ -144,10 +144,7 @@ class CallText:
     def _scratch(self) -> None:
         """Memory for what the kernel packs, and how many matrices of a batch it works on at once."""
         found, numbers = self._found, self._row.numbers
-        packs = {
-            "a": found.a.place is Place.TO_PACK,
-            "b": found.b.place is Place.TO_PACK and not packs_in_tasks(found, self._row),
-        }
+        packs = {"a": found.a.place is Place.TO_PACK, "b": found.b.place is Place.TO_PACK}
         limits = {
             "m": (numbers["most_rows"], numbers["rows"]),
             "n": (numbers["most_columns"], numbers["columns"]),

@@ -30,10 +30,11 @@ _EXTENSIONS = ("arith.extf", "arith.extsi", "arith.extui")
 
 
 class Place(Enum):
-    """Where a kernel reads an operand: in panels that it packs, in a constant's (`packed_constants`), or in the
-    buffer."""
+    """Where a kernel reads an operand: in panels that it packs, for all tasks or each for itself, in a constant's
+    (`packed_constants`), or in the buffer."""
 
     TO_PACK = auto()
+    TO_PACK_IN_TASKS = auto()
     PANELS = auto()
     IN_PLACE = auto()
 

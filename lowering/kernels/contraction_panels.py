@@ -83,12 +83,12 @@ class TaskPacking(NamedTuple):
     pack: str
 
 
-def packs_in_tasks(found: Contraction, row: Row) -> bool:
-    """Whether one task has all rows, and its columns of B fit."""
+def fits_tasks(found: Contraction, row: Row) -> bool:
+    """Whether tasks can pack B, each for itself: one has all rows, and its columns fit its stack."""
     m, numbers = found.extent("m"), row.numbers
     few = m is not None and m <= numbers["block_rows"] and m < numbers["many_rows"]
     size = _task_elements(found, row) * element_bytes(found.packed)
-    return few and found.b.place is Place.TO_PACK and found.steps_at_once == 1 and size <= numbers.get("stack", 0)
+    return few and found.steps_at_once == 1 and size <= numbers.get("stack", 0)
 
 
 def _task_elements(found: Contraction, row: Row) -> int:
@@ -97,25 +97,31 @@ def _task_elements(found: Contraction, row: Row) -> int:
 
 
 def task_packing(found: Contraction, row: Row, library: KernelLibrary) -> TaskPacking:
-    """Of `packs_in_tasks`."""
+    """Of a B that is to be packed in tasks."""
     pack, is_lines = _packer(found, found.b, "b", row, library)
     static, type_ = f"memref<{_task_elements(found, row)}x{found.packed}>", f"memref<?x{found.packed}>"
     room = f"""%room_of_b = memref.alloca() {{alignment = 64 : i64}} : {static}
         %packed_b = memref.cast %room_of_b : {static} to {type_}"""
-    types = f"{matrix_type(found.b.element)}, index, {type_}{', index' * (6 if is_lines else 7)}"
     if not is_lines:
+        places = ["%0", "%first_of_task", "%N", "%k0", "%steps", "%columns_of_task", "%b_panel"]
         call = f"""%columns_of_task = arith.subi %j_end, %j_begin : index
             %first_of_task = arith.addi %n0, %j_begin : index
-            func.call @{pack}(%B, %b, %packed_b, %0, %first_of_task, %N, %k0, %steps, %columns_of_task, %b_panel)
-              : ({types}) -> ()"""
+            {_call(pack, found, "b", places)}"""
         return TaskPacking(room, call)
+    places = ["%to_pack_at", "%columns", "%first_to_pack", "%N", "%k0", "%steps"]
     call = f"""scf.for %to_pack_j = %j_begin to %j_end step %columns {{
           %first_to_pack = arith.addi %n0, %to_pack_j : index
           {_panel_of_task("%to_pack_at", "%to_pack_j")}
-          func.call @{pack}(%B, %b, %packed_b, %to_pack_at, %columns, %first_to_pack, %N, %k0, %steps)
-            : ({types}) -> ()
+          {_call(pack, found, "b", places)}
         }}"""
     return TaskPacking(room, call)
+
+
+def _call(pack: str, found: Contraction, name: str, places: Sequence[str]) -> str:
+    """Of what `_packer` gives, for matrix ``%b`` of A or B. ``places``: from where on, how many, and to where."""
+    operand = found.a if name == "a" else found.b
+    types = f"{matrix_type(operand.element)}, index, memref<?x{found.packed}>{', index' * len(places)}"
+    return f"func.call @{pack}(%{name.upper()}, %b, %packed_{name}, {', '.join(places)}) : ({types}) -> ()"
 
 
 def _panel_of_task(to: str, column: str) -> str:
@@ -133,8 +139,7 @@ def packing(found: Contraction, operand: Operand, name: str, row: Row, library: 
     part, lines, extent, first, here = of_a if name == "a" else ("%part_of_b", "columns", "N", "n0", "n")
     before = "" if name == "a" else "%part_of_b = arith.subi %part_of_all, %a_parts : index"
     places = [f"%{name}_first", f"%{extent}", "%k0", "%steps"]
-    sizes = [f"%{lines}", *places] if panels == 1 else [*places, f"%{name}_here", f"%{name}_panel"]
-    types = f"{matrix_type(operand.element)}, index, memref<?x{found.packed}>, index{', index' * len(sizes)}"
+    places = [f"%{lines}", *places] if panels == 1 else [*places, f"%{name}_here", f"%{name}_panel"]
     call = f"""{before}
         %{name}_in_block = arith.muli {part}, %{name}_lines : index
         %{name}_rest = arith.subi %{here}, %{name}_in_block : index
@@ -145,8 +150,7 @@ def packing(found: Contraction, operand: Operand, name: str, row: Row, library: 
         %{name}_panels = arith.muli {part}, %{name}_part : index
         %{name}_behind = arith.muli %{name}_panels, %{name}_panel : index
         %{name}_offset = arith.addi %{name}_begin, %{name}_behind : index
-        func.call @{pack}(%{name.upper()}, %b, %packed_{name}, %{name}_offset, {", ".join(sizes)})
-          : ({types}) -> ()"""
+        {_call(pack, found, name, [f"%{name}_offset", *places])}"""
     return Packing(call, panels * row.numbers[lines])
 
 
@@ -316,12 +320,9 @@ def _packed(to: str, value: str, source: str, found: Contraction, count: int, is
     return extended(to, value, source, found, f"{count}")
 
 
-def panel(name: str, local: str, line: str, operand: Operand, width: int, in_task: bool = False) -> str:
-    """Where the panel of ``width`` lines begins: ``%a_at`` or ``%b_at``, in elements.
-
-    ``in_task``: of `task_packing`.
-    """
-    if in_task:
+def panel(name: str, local: str, line: str, operand: Operand, width: int) -> str:
+    """Where the panel of ``width`` lines begins: ``%a_at`` or ``%b_at``, in elements."""
+    if operand.place is Place.TO_PACK_IN_TASKS:
         return _panel_of_task(f"%{name}_at", local)
     if operand.place is Place.TO_PACK:
         return f"""%{name}_number = arith.divui {local}, %{"rows" if name == "a" else "columns"} : index
@@ -337,7 +338,7 @@ def panel(name: str, local: str, line: str, operand: Operand, width: int, in_tas
 
 def read_panel(to: str, name: str, operand: Operand, width: int, found: Contraction) -> str:
     """The elements of one step of k."""
-    is_packed = operand.place is Place.TO_PACK
+    is_packed = operand.place is not Place.PANELS
     element = found.packed if is_packed else operand.element
     of = f"vector<{width}x{element}>"
     at = f"""%{name}_line = arith.muli %k, %{"rows" if name == "a" else "columns"} : index

@@ -18,7 +18,6 @@ from devscope.lowering.kernels.contraction_panels import (
     TaskPacking,
     pack_tasks,
     packing,
-    packs_in_tasks,
     panel,
     read_panel,
     steps_of_k,
@@ -81,20 +80,20 @@ def _of_packed(
 ) -> dict[str, object]:
     """Where the elements of A and of B are read, and how a whole block of sums ends."""
     rows, columns = row.numbers["rows"], row.numbers["columns"]
-    in_task = packs_in_tasks(found, row)
     to_pack = {
         name: packing(found, operand, name, row, library)
         for name, operand in (("a", found.a), ("b", found.b))
-        if operand.place is Place.TO_PACK and not (name == "b" and in_task)
+        if operand.place is Place.TO_PACK
     }
-    of_task = task_packing(found, row, library) if in_task else TaskPacking("", "")
+    by_tasks = found.b.place is Place.TO_PACK_IN_TASKS
+    of_task = task_packing(found, row, library) if by_tasks else TaskPacking("", "")
     panel_of_a, read_a = clamped("row", rows, "%row", "%last_row"), read_rows(found, rows, "%k_all", "")
     if found.a.place is not Place.IN_PLACE:
         panel_of_a, read_a = panel("a", "%i", "%row", found.a, rows), read_panel("%a", "a", found.a, rows, found)
     block_of_b = f"{operand_type(found.b)}, vector<{columns}x{found.element}>"
     panel_of_b, read_b = "", f"%b_row = vector.load %B[%b, %k_all, %column] : {block_of_b}"
     if found.b.place is not Place.IN_PLACE:
-        panel_of_b = panel("b", "%j", "%column", found.b, columns, in_task)
+        panel_of_b = panel("b", "%j", "%column", found.b, columns)
         read_b = read_panel("%b_row", "b", found.b, columns, found)
     block, types = (
         f"vector<{rows}x{columns}x{found.element}>",

@@ -11,6 +11,7 @@ from devscope.lowering.kernels.contraction_calls import CallText
 from devscope.lowering.kernels.contraction_dots import fitted
 from devscope.lowering.kernels.contraction_match import Contraction, Operand, Place, match
 from devscope.lowering.kernels.contraction_operands import Extra, extras
+from devscope.lowering.kernels.contraction_panels import fits_tasks
 from devscope.lowering.kernels.contraction_values import DOTS, PACKED, values
 from devscope.lowering.kernels.contraction_words import words_of
 from devscope.lowering.kernels.epilogue import epilogue_of
@@ -68,11 +69,13 @@ def _place_operands(op: Any, found: Contraction, row: Row, constants: PackedCons
     if can_be[0] and numbers["a_in_place"]:
         found.a.place = Place.IN_PLACE
     n, k = found.extent("n"), found.extent("k")
-    if not can_be[1] or n is None or k is None or found.is_lines(found.b):
-        return
+    is_little = can_be[1] and n is not None and k is not None and n * k <= numbers["b_in_place"]
     # No mask, also where rows are shorter than a vector: what is behind one is the next one.
-    if n * k <= numbers["b_in_place"] and (n < numbers["columns"] or n % numbers["columns"] == 0):
+    is_even = n is not None and (n < numbers["columns"] or n % numbers["columns"] == 0)
+    if is_little and is_even and not found.is_lines(found.b):
         found.b.place = Place.IN_PLACE
+    if found.b.place is Place.TO_PACK and fits_tasks(found, row):
+        found.b.place = Place.TO_PACK_IN_TASKS
 
 
 def _vectors(
