@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 from devscope.lowering.kernels.contraction_match import Contraction, Operand, Place
 from devscope.lowering.kernels.contraction_operands import (
+    CACHE_LINE,
     clamped,
     element_bytes,
     extended,
@@ -198,6 +199,7 @@ def _pack_wide(
         "WIDTH": width,
         "WIDE": wide,
         "STEPS": steps,
+        "LINE": CACHE_LINE // element_bytes(source),
         "ZERO": zero(source),
         "WHOLE": "\n".join([*whole, join]),
         "EDGE": "\n".join([*edge, join]),

@@ -10,7 +10,7 @@ from devscope.lowering.kernels.accumulators import zeros_before
 from devscope.lowering.kernels.contraction_calls import CallText
 from devscope.lowering.kernels.contraction_dots import fitted
 from devscope.lowering.kernels.contraction_match import Contraction, Operand, Place, match
-from devscope.lowering.kernels.contraction_operands import Extra, extras
+from devscope.lowering.kernels.contraction_operands import Extra, element_bytes, extras
 from devscope.lowering.kernels.contraction_panels import fits_tasks
 from devscope.lowering.kernels.contraction_values import DOTS, PACKED, values
 from devscope.lowering.kernels.contraction_words import words_of
@@ -19,9 +19,13 @@ from devscope.lowering.kernels.library import KernelLibrary
 from devscope.lowering.kernels.packed_constants import PackedConstants
 from devscope.lowering.kernels.split_contractions import split_contraction
 from devscope.lowering.kernels.table import Row, Schedules
+from devscope.lowering.kernels.windowed import strides_of
 from devscope.lowering.memory.effects import mark_written
 
 KIND = "contraction"
+
+_PAGE = 4096
+"""Bytes."""
 
 
 def call_contractions(
@@ -66,7 +70,7 @@ def _place_operands(op: Any, found: Contraction, row: Row, constants: PackedCons
     if found.b.place is not Place.PANELS:  # one at most: A has the extents of the loops
         found.a = _packed(op, found, found.a, "m", numbers["rows"], constants)
     can_be = [x.place is Place.TO_PACK and x.element == found.element for x in (found.a, found.b)]
-    if can_be[0] and numbers["a_in_place"]:
+    if can_be[0] and numbers["a_in_place"] and not _is_pages_apart(found):
         found.a.place = Place.IN_PLACE
     n, k = found.extent("n"), found.extent("k")
     is_little = can_be[1] and n is not None and k is not None and n * k <= numbers["b_in_place"]
@@ -76,6 +80,13 @@ def _place_operands(op: Any, found: Contraction, row: Row, constants: PackedCons
         found.b.place = Place.IN_PLACE
     if found.b.place is Place.TO_PACK and fits_tasks(found, row):
         found.b.place = Place.TO_PACK_IN_TASKS
+
+
+def _is_pages_apart(found: Contraction) -> bool:
+    """Whether steps of k of A are whole pages apart: those of a block fall into few sets of the caches."""
+    k = found.loops["k"][-1:]
+    strides = [strides_of(found.a.value)[found.a.axes[loop]] for loop in k]
+    return any(stride and stride * element_bytes(found.a.element) % _PAGE == 0 for stride in strides)
 
 
 def _vectors(

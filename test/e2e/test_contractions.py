@@ -153,6 +153,11 @@ def test_operands_that_are_read_where_they_are() -> None:
     check([*cases, Case("mk,kn->mn", sizes, "f64"), Case("mk,kn->mn", {**sizes, "m": 70}, "i32")])
 
 
+def test_steps_that_are_pages_apart_are_packed() -> None:
+    """With more steps than are packed at a time, and rows behind the last whole block."""
+    check([Case("km,kn->mn", {"m": 1024, "n": n, "k": k}, dynamic="n") for n, k in ((20, 30), (300, 1030))])
+
+
 @pytest.mark.parametrize("default", ["cpu:0", "opencl:0"])
 def test_rows_that_are_shorter_than_a_vector(default: str) -> None:
     """They are read with what is behind them, but for the last ones."""

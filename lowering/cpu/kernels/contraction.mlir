@@ -80,6 +80,8 @@ func.func private @${NAME}(${PARAMETERS}) attributes {llvm.no_inline, llvm.optim
           %m = arith.minsi %m_rest, %rows_at_once : index
           %is_new = arith.cmpi eq, %m0, %0 : index
           ${PACK}
+          // Blocks of rows differ by one panel at most: threads have about as much to do.
+          %a_panels = arith.ceildivui %m, %rows : index
           %down = arith.ceildivui %m, %block_rows : index
           %across = arith.ceildivui %n, %block_columns : index
           %blocks = arith.muli %down, %across : index
@@ -94,8 +96,12 @@ func.func private @${NAME}(${PARAMETERS}) attributes {llvm.no_inline, llvm.optim
               %b = arith.addi %from, %slot : index
               %block_row = arith.divui %block, %across : index
               %block_column = arith.remui %block, %across : index
-              %i_begin = arith.muli %block_row, %block_rows : index
-              %i_next = arith.addi %i_begin, %block_rows : index
+              %panels_before = arith.muli %block_row, %a_panels : index
+              %first_panel = arith.divui %panels_before, %down : index
+              %i_begin = arith.muli %first_panel, %rows : index
+              %panels_up_to = arith.addi %panels_before, %a_panels : index
+              %next_panel = arith.divui %panels_up_to, %down : index
+              %i_next = arith.muli %next_panel, %rows : index
               %i_end = arith.minsi %i_next, %m : index
               %j_begin = arith.muli %block_column, %block_columns : index
               %j_next = arith.addi %j_begin, %block_columns : index

@@ -12,6 +12,10 @@ func.func private @${NAME}(
   %wide = arith.constant ${WIDE} : index
   %together = arith.constant ${STEPS} : index
   %end = arith.addi %begin, %steps : index
+  %one = arith.constant 1 : index
+  %last_k = arith.subi %end, %one : index
+  %ahead = arith.constant 16 : index
+  %of_line = arith.constant ${LINE} : index
   // Panels are whole, and read without a look at each line, while as much as is read for one is inside.
   %most = arith.ceildivui %width, %wide : index
   %reads = arith.muli %most, %wide : index
@@ -25,6 +29,13 @@ func.func private @${NAME}(
   %whole_lines = arith.muli %whole, %width : index
   scf.for %step = %zero to %steps step %together {
     %k = arith.addi %begin, %step : index
+    // Few elements of a step may be needed, and the next ones be pages apart, where no processor looks by itself.
+    %k_later = arith.addi %k, %ahead : index
+    %k_fetched = arith.minsi %k_later, %last_k : index
+    scf.for %line = %zero to %lines step %of_line {
+      %at = arith.addi %first, %line : index
+      memref.prefetch %matrix[%b, %k_fetched, %at], read, locality<3>, data : memref<?x?x?x${FROM}, strided<[?, ?, 1], offset: ?>>
+    }
     %k_next = arith.addi %k, %together : index
     %is_whole = arith.cmpi sle, %k_next, %end : index
     %turn = arith.divui %step, %together : index
