@@ -29,8 +29,12 @@ _LLVM_OPTIONS = (
     "--disable-loop-idiom-all",
 )
 
-#: Made counters of 16 bits, indices of loops lose truncations in the SPIR-V backend. Drivers reduce them anyway.
-_SPIRV_OPTIONS = ("--disable-lsr",)
+_SPIRV_OPTIONS = (
+    # Made counters of 16 bits, indices of loops lose truncations in the SPIR-V backend. Drivers reduce them anyway.
+    "--disable-lsr",
+    # Of a vector whose first 6 elements are used, 6 are loaded: SPIR-V has no vectors of so many.
+    "--disable-vector-combine",
+)
 
 #: An integer type that the SPIR-V backend makes wider, keeping what overflows; it refuses those above 64 bits.
 _ODD_INTEGER = re.compile(r'(?<![\w%@."$-])i(?!(?:1|8|16|32|64)\b)\d\d?\b')
@@ -68,10 +72,11 @@ def optimise(llvm: Any, machine: Mapping[str, Any], text: str, level: int = 2) -
 
 def emit(llvm: Any, machine: Mapping[str, Any], text: str) -> bytes:
     """The code of one LLVM IR module; raises RuntimeError with LLVM's message."""
+    is_spirv = machine["triple"].startswith("spirv")
+    for option in _SPIRV_OPTIONS if is_spirv else ():
+        llvm.set_option("devscope", option)
     target, module = optimise(llvm, machine, text)
-    if machine["triple"].startswith("spirv"):
-        for option in _SPIRV_OPTIONS:
-            llvm.set_option("devscope", option)
+    if is_spirv:
         if _WIDE_INTEGER.search(str(module)):
             target, module = optimise(llvm, machine, text, level=1)
         _check_integers(module)

@@ -20,9 +20,10 @@ from devscope.lowering.kernels.table import Row
 
 _MOST_LINES = 8
 
-_PANELS_AT_ONCE = 8
-"""That are packed step by step of k: a panel may take only a part of a cache line, and panel by panel, lines at a
-distance that is a power of two have left the cache before the next panel reads the rest."""
+_LINES_AT_ONCE = 128
+"""Rows or columns that are packed step by step of k, about: a panel may take only a part of a cache line, and panel by
+panel, lines at a distance that is a power of two have left the cache before the next panel reads the rest. More would
+leave too little to other threads."""
 
 
 _ALL_STEPS = 1 << 40
@@ -135,12 +136,12 @@ def _panel_of_task(to: str, column: str) -> str:
 def packing(found: Contraction, operand: Operand, name: str, row: Row, library: KernelLibrary) -> Packing:
     """By a function that packs panels of A or B, the same for all with these element types."""
     pack, is_lines = _packer(found, operand, name, row, library)
-    panels = 1 if is_lines else _PANELS_AT_ONCE
     of_a = ("%part_of_all", "rows", "M", "m0", "m")
     part, lines, extent, first, here = of_a if name == "a" else ("%part_of_b", "columns", "N", "n0", "n")
+    panels = 1 if is_lines else max(1, _LINES_AT_ONCE // row.numbers[lines])
     before = "" if name == "a" else "%part_of_b = arith.subi %part_of_all, %a_parts : index"
     places = [f"%{name}_first", f"%{extent}", "%k0", "%steps"]
-    places = [f"%{lines}", *places] if panels == 1 else [*places, f"%{name}_here", f"%{name}_panel"]
+    places = [f"%{lines}", *places] if is_lines else [*places, f"%{name}_here", f"%{name}_panel"]
     call = f"""{before}
         %{name}_in_block = arith.muli {part}, %{name}_lines : index
         %{name}_rest = arith.subi %{here}, %{name}_in_block : index

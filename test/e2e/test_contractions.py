@@ -153,9 +153,11 @@ def test_operands_that_are_read_where_they_are() -> None:
     check([*cases, Case("mk,kn->mn", sizes, "f64"), Case("mk,kn->mn", {**sizes, "m": 70}, "i32")])
 
 
-def test_steps_that_are_pages_apart_are_packed() -> None:
+@pytest.mark.parametrize("default", ["cpu:0", "opencl:0"])
+def test_steps_that_are_pages_apart_are_packed(default: str) -> None:
     """With more steps than are packed at a time, and rows behind the last whole block."""
-    check([Case("km,kn->mn", {"m": 1024, "n": n, "k": k}, dynamic="n") for n, k in ((20, 30), (300, 1030))])
+    sizes = ((20, 30, "n"), (300, 1030, ""))
+    check([Case("km,kn->mn", {"m": 1024, "n": n, "k": k}, dynamic=each) for n, k, each in sizes], default)
 
 
 @pytest.mark.parametrize("default", ["cpu:0", "opencl:0"])
