@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import copy
 import itertools
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 from onnx import TensorProto
@@ -32,26 +33,17 @@ def _grid_sample(w: Writer) -> None:
     """As `resampling.grid_sample`: every place's neighbours, which lie in rows of pixels, weighed."""
     mode = {"bilinear": "linear", "bicubic": "cubic"}.get(w.attr("mode", "linear"), w.attr("mode", "linear"))
     count = w.rank(0) - 2
-    sizes = [w.op("Cast", w.extent(w[0], axis), to=w.type()) for axis in range(2, 2 + count)]
-    places = [_place(w, size, count - 1 - axis) for axis, size in enumerate(sizes)]
-    sampler = _Sampler(w, sizes)
+    sampler = Sampler(w, w[0], w.range(w.extent(w[0], 0)), w.attr("padding_mode", "zeros"))
+    places = [_place(w, size, count - 1 - axis) for axis, size in enumerate(sampler.sizes)]
     if mode == "nearest":
         w.op("Identity", sampler.at([w.op("Round", place) for place in places]), result=0)
-        return
-    floors = [w.op("Floor", place) for place in places]
-    parts = [w.op("Sub", place, floor) for place, floor in zip(places, floors, strict=True)]
-    if mode == "linear":
-        first, weights = 0, [[w.op("Sub", w.number(1), part), part] for part in parts]
     else:
-        first, weights = -1, [cubic(w, part, -0.75) for part in parts]
-    total = ""
-    for corner in itertools.product(range(len(weights[0])), repeat=count):
-        at = [w.op("Add", floor, w.number(first + one)) for floor, one in zip(floors, corner, strict=True)]
-        term = sampler.at(at)
-        for weight, one in zip(weights, corner, strict=True):
-            term = w.op("Mul", term, w.unsqueeze(weight[one], 1))
-        total = w.op("Add", total, term) if total else term
-    w.op("Identity", total, result=0)
+        w.op("Sum", *sampler.weighed(places, cubic if mode == "cubic" else halves), result=0)
+
+
+def halves(w: Writer, part: str, _: float) -> list[str]:
+    """The weights of the elements at 0 and 1 of a place ``part`` behind the one at 0."""
+    return [w.op("Sub", w.number(1), part), part]
 
 
 def _place(w: Writer, size: str, column: int) -> str:
@@ -63,21 +55,41 @@ def _place(w: Writer, size: str, column: int) -> str:
     return w.op("Mul", w.op("Sub", w.op("Mul", given, size), one), half)
 
 
-class _Sampler:
-    """Pixels of a GridSample's image, at whole places that may be outside of it."""
+class Sampler:
+    """Pixels of images, [N, C, ...], at places that may be outside of them; ``images`` says of which, by the first
+    dimension of places. They have as many dimensions as the images' channels, unless ``dims`` says how many."""
 
-    def __init__(self, w: Writer, sizes: Sequence[str]) -> None:
-        self.w, self.sizes, self.padding = w, sizes, w.attr("padding_mode", "zeros")
-        rank = len(sizes) + 2
-        rows = w.op("Transpose", w[0], perm=[0, *range(2, rank), 1])
-        self.extents = [w.extent(w[0], axis) for axis in range(2, rank)]
-        count = w.extent(w[0], 0)
+    def __init__(self, w: Writer, x: str, images: str, padding: str, dims: int | None = None) -> None:
+        self.w, self.padding, rank = w, padding, w.rank(0)
+        dims = dims or rank - 1
+        count, channels, *self.extents = (w.extent(x, axis) for axis in range(rank))
+        self.sizes = [w.op("Cast", extent, to=w.type()) for extent in self.extents]
         for extent in self.extents:
             count = w.op("Mul", count, extent)
-        shape = w.op("Concat", *(w.reshape(one, 1) for one in (count, w.extent(w[0], 1))), axis=0)
-        self.rows = w.op("Reshape", w.op("Reshape", rows, w.constant([-1], np.int64)), shape)
-        self.images = w.unsqueeze(w.range(w.extent(w[0], 0)), *range(1, len(sizes) + 1))
-        self.perm = [0, rank - 1, *range(1, rank - 1)]
+        self.rows = w.shaped(w.op("Transpose", x, perm=[0, *range(2, rank), 1]), count, channels)
+        self.images = w.unsqueeze(images, *range(1, dims))
+        self.perm = [0, dims, *range(1, dims)]
+
+    def within(self, body: Writer) -> Sampler:
+        """The same in the body of a loop."""
+        inner = copy.copy(self)
+        inner.w = body
+        return inner
+
+    def weighed(self, places: Sequence[str], weights: Callable[[Writer, str, float], list[str]]) -> list[str]:
+        """The neighbours of each place, times their weights along all axes."""
+        w = self.w
+        floors = [w.op("Floor", place) for place in places]
+        along = [weights(w, w.op("Sub", one, low), -0.75) for one, low in zip(places, floors, strict=True)]
+        first = 1 - len(along[0]) // 2
+        terms: list[str] = []
+        for corner in itertools.product(range(len(along[0])), repeat=len(places)):
+            at = [w.op("Add", floor, w.number(first + one)) for floor, one in zip(floors, corner, strict=True)]
+            term = self.at(at)
+            for weight, one in zip(along, corner, strict=True):
+                term = w.op("Mul", term, w.unsqueeze(weight[one], 1))
+            terms.append(term)
+        return terms
 
     def at(self, places: Sequence[str]) -> str:
         w, zero, inside = self.w, self.w.number(0), ""
@@ -104,6 +116,75 @@ class _Sampler:
         away = w.op("Abs", w.op("Sub", place, low))
         rest = w.op("Sub", away, w.op("Mul", w.op("Floor", w.op("Div", away, around)), around))
         return w.op("Add", w.op("Min", rest, w.op("Sub", w.op("Add", span, span), rest)), low)
+
+
+@rewrites("DeformConv")
+def _deformed_convolution(w: Writer) -> None:
+    """Samples of each place in the kernel, moved by the offsets, and a product with the weights of all channels."""
+    weights = [size for size in w.shape(1) if isinstance(size, int)]
+    if len(weights) != 4:
+        raise Refused("DeformConv of shapes known at run time only, whose weights are, or not of two dimensions")
+    kernel, groups = weights[2:], w.attr("offset_group", 1)
+    taps = kernel[0] * kernel[1]
+    strides, dilations, pads = w.attr("strides") or [1, 1], w.attr("dilations") or [1, 1], w.attr("pads") or [0, 0]
+    images, channels, *extents = (w.extent(w[0], axis) for axis in range(4))
+    size = [w.extent(w[2], axis) for axis in (2, 3)]
+    # Groups of channels are images of their own: they have other offsets.
+    many, one = w.constant(groups, np.int64), w.op("Div", channels, w.constant(groups, np.int64))
+    count = w.op("Mul", images, many)
+    x = w.shaped(w[0], count, one, *extents) if groups > 1 else w[0]
+    offsets = w.shaped(w[2], count, taps, 2, *size)
+    places: list[str] = []
+    for axis, of in enumerate(np.unravel_index(np.arange(taps), kernel)):
+        shape = [-1, 1] if axis == 0 else [-1]
+        first = w.number((of * dilations[axis] - pads[axis]).reshape(-1, 1, 1))
+        steps = w.op("Mul", w.op("Cast", w.range(size[axis]), to=w.type()), w.number(strides[axis]))
+        moved = w.op("Add", w.op("Gather", offsets, w.constant(axis, np.int64), axis=2), first)
+        places.append(w.op("Add", moved, w.reshape(steps, *shape)))
+    sampler = Sampler(w, x, w.range(count), "zeros", dims=4)
+    found = w.op("Sum", *sampler.weighed(places, halves))
+    if w.has(4):
+        found = w.op("Mul", found, w.shaped(w[4], count, 1, taps, *size))
+    found = w.shaped(found, images, w.op("Mul", channels, w.constant(taps, np.int64)), *size)
+    flat = w.reshaped(1, weights[0], weights[1] * taps, 1, 1)
+    w.op("Conv", found, flat, *w.node.input[3:4], group=w.attr("group", 1), kernel_shape=[1, 1], result=0)
+
+
+@rewrites("AffineGrid")
+def _affine_grid(w: Writer) -> None:
+    """Places from -1 to 1 along each axis, or the centres of as many pieces, moved by a matrix per image."""
+    count, size = w.shape(0)[1], w.op("Cast", w[1], to=TensorProto.INT64)
+    if not isinstance(count, int):
+        raise Refused("AffineGrid of as many dimensions as are known at run time only")
+    column = w.unsqueeze(w.op("Transpose", w[0], perm=[2, 0, 1]), *range(2, 2 + count))
+    parts = [w.op("Gather", column, w.constant(k, np.int64), axis=0) for k in range(count + 1)]
+    result, one = parts[-1], w.number(1)
+    for axis in reversed(range(count)):
+        extent = w.op("Gather", size, w.constant(2 + axis, np.int64), axis=0)
+        numbers, steps = (w.op("Cast", value, to=w.type()) for value in (w.range(extent), extent))
+        twice = w.op("Add", numbers, numbers)
+        if w.attr("align_corners", 0):
+            steps = w.op("Max", w.op("Sub", steps, one), one)
+        else:
+            twice = w.op("Add", twice, one)
+        place = w.op("Sub", w.op("Div", twice, steps), one)
+        shape = [1] * (count + 1)
+        shape[axis] = -1
+        result = w.op("Add", result, w.op("Mul", w.reshape(place, *shape), parts[count - 1 - axis]))
+    w.op("Identity", result, result=0)
+
+
+@rewrites("CenterCropPad")
+def _center_crop_pad(w: Writer) -> None:
+    rank, x = w.rank(0), w[0]
+    zero, two = w.constant(0, np.int64), w.constant(2, np.int64)
+    for number, axis in enumerate(w.attr("axes") or range(rank)):
+        size = w.op("Gather", w.to(w[1], np.int64), w.constant(number, np.int64), axis=0)
+        more = w.op("Sub", size, w.extent(x, axis % rank))
+        half = w.op("Div", w.op("Abs", more), two)
+        low = w.op("Where", w.op("Less", more, zero), w.op("Neg", half), half)
+        x = filled(w, x, axis % rank, w.number(0), [low, w.op("Sub", more, low)])
+    w.op("Identity", x, result=0)
 
 
 @rewrites("Pad")

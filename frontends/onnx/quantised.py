@@ -6,26 +6,39 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+import onnx
 from onnx import TensorProto, helper
 
+from devscope.frontends.onnx.builder import limits
 from devscope.frontends.onnx.rewriter import Graph, Writer, rewrites
-from devscope.frontends.onnx.types import Refused
+from devscope.frontends.onnx.types import Refused, element_of, is_integer, width
 
-MOVES = frozenset(
-    ("Concat", "Flatten", "Gather", "GatherND", "Identity", "MaxPool", "Reshape", "Slice", "Split", "Squeeze",
-     "Transpose", "Unsqueeze")
-)  # fmt: skip
-"""Operators on quantised numbers that are the same on floats."""
+_FIRST, _EACH = slice(1), slice(None)
+MOVES: dict[str, slice] = {
+    **dict.fromkeys(
+        ("DepthToSpace", "Expand", "Flatten", "Gather", "GatherElements", "GatherND", "Identity", "MaxPool", "Reshape",
+         "Slice", "SpaceToDepth", "Split", "Squeeze", "Tile", "Transpose", "Unsqueeze"), _FIRST),
+    **dict.fromkeys(("Clip", "Concat", "Max", "Min"), _EACH),
+    **{"Pad": slice(0, 3, 2), "Where": slice(1, 3)},
+}  # fmt: skip
+"""Operators on quantised numbers that are the same on floats, and which of their operands these are."""
 
-_RANGES: dict[int, tuple[int, int]] = {
-    TensorProto.UINT8: (0, 255),
-    TensorProto.INT8: (-128, 127),
-    TensorProto.INT32: (-(2**31), 2**31 - 1),
-}
+_COMPARES = dict.fromkeys(("Equal", "Greater", "GreaterOrEqual", "Less", "LessOrEqual"), _EACH)
+
+
+def _integer(w: Writer, kind: int) -> str:
+    """Raises `Refused`."""
+    element = element_of(kind)
+    if not is_integer(element):
+        raise Refused(f"{w.node.op_type} of shapes known at run time only, of elements of type {element}")
+    return element
 
 
 def _along(w: Writer, operand: str, rank: int, axis: int) -> str:
-    """A scale or zero point, one or one for each place of an axis, for a tensor of that rank."""
+    """A scale or zero point, one or one for each place of an axis or block of it, for a tensor of that rank."""
+    if block := w.attr("block_size", 0):
+        places = w.op("Div", w.range(w.extent(w[0], axis)), w.constant(block, np.int64))
+        return w.op("Gather", operand, places, axis=axis)
     shape = [1] * rank
     if rank and w.graph.shapes.get(operand, []) not in ([], [1]):
         shape[axis % rank] = -1
@@ -51,11 +64,9 @@ def _along_like(w: Writer, made: str, operand: str, rank: int, axis: int) -> str
 
 def _quantised(w: Writer, y: str, zero: str | None, to: int) -> None:
     """The first result: rounded to even, moved by the zero point, limited to the type."""
-    if to not in _RANGES:
-        raise Refused(f"{w.node.op_type} of shapes known at run time only, to elements of type {to}")
     y = w.op("Round", y)
     y = y if zero is None else w.op("Add", y, zero)
-    low, high = _RANGES[to]
+    low, high = limits(_integer(w, to))
     w.op("Clip", y, w.constant(low), w.constant(high), result=0)
     w.graph.whole[w.node.output[0]] = to
 
@@ -63,11 +74,10 @@ def _quantised(w: Writer, y: str, zero: str | None, to: int) -> None:
 @rewrites("QuantizeLinear")
 def _quantize(w: Writer) -> None:
     axis, rank = w.attr("axis", 1), w.rank(0)
-    if w.attr("block_size", 0) or w.graph.type_of(w[0]) != TensorProto.FLOAT:
-        raise Refused("QuantizeLinear of shapes known at run time only, in blocks or not of f32")
     to = w.graph.type_of(w[2]) if w.has(2) else w.attr("output_dtype", 0) or TensorProto.UINT8
     zero = _zero(w, 2, rank, axis) if w.has(2) else None
-    _quantised(w, w.op("Div", w[0], _along(w, w[1], rank, axis)), zero, to)
+    scale = _along_like(w, w.to(w[1], np.float32), w[1], rank, axis)
+    _quantised(w, w.op("Div", w.to(w[0], np.float32), scale), zero, to)
 
 
 def _as_large(w: Writer, x: np.ndarray, shape: Sequence[int]) -> np.ndarray:
@@ -84,21 +94,20 @@ def _as_large(w: Writer, x: np.ndarray, shape: Sequence[int]) -> np.ndarray:
 @rewrites("DequantizeLinear")
 def _dequantize(w: Writer) -> None:
     axis, rank = w.attr("axis", 1), w.rank(0)
-    if w.graph.type_of(w[1]) != TensorProto.FLOAT:
-        raise Refused("DequantizeLinear of shapes known at run time only, not to f32")
+    to = w.attr("output_dtype", 0) or w.graph.type_of(w[1])
     given, scale, zero = w.data(0), w.data(1), w.data(2)
     if given is not None and scale is not None and (zero is not None or not w.has(2)):
         wide = given.astype(np.float32)
         wide = wide if zero is None else wide - _as_large(w, zero.astype(np.float32), wide.shape)
-        w.op("Identity", w.constant(wide * _as_large(w, scale, wide.shape)), result=0)
+        wide = wide * _as_large(w, scale.astype(np.float32), wide.shape)
+        w.op("Identity", w.constant(wide, helper.tensor_dtype_to_np_dtype(to)), result=0)
         return
-    if w.attr("block_size", 0) or w.graph.type_of(w[0]) not in _RANGES:
-        of = "in blocks" if w.attr("block_size", 0) else f"of type {w.graph.type_of(w[0])}"
-        raise Refused(f"DequantizeLinear of shapes known at run time only, {of}")
+    _integer(w, w.graph.type_of(w[0]))
     y = _float(w, 0)
     if w.has(2):
         y = w.op("Sub", y, _zero(w, 2, rank, axis))
-    w.op("Mul", y, _along(w, w[1], rank, axis), result=0)
+    y = w.op("Mul", y, _along_like(w, w.to(w[1], np.float32), w[1], rank, axis))
+    w.op("Cast", y, to=to, result=0)
 
 
 @rewrites("DynamicQuantizeLinear")
@@ -149,16 +158,47 @@ def _linear(w: Writer) -> None:
     _quantised(w, y, _zero(w, 7, rank, axis), w.graph.type_of(w[7]))
 
 
+SIGNED: dict[int, int] = {TensorProto.UINT8: TensorProto.INT8, TensorProto.UINT16: TensorProto.INT16}
+"""Of what torch-mlir would get unsigned."""
+
+
+@rewrites("Cast", "CastLike")
+def _cast(w: Writer) -> None:
+    """torch-mlir has no unsigned integers."""
+    to: int = w.attr("to") or w.graph.type_of(w[1])
+    if to in SIGNED:
+        count = w.constant(1 << width(element_of(to)), np.int64)
+        w.op("Cast", w.op("Mod", w.to(w[0], np.int64), count), to=TensorProto.FLOAT, result=0)
+        w.graph.whole[w.node.output[0]] = to
+    else:
+        cast(w, w[0], to)
+
+
+def cast(w: Writer, x: str, to: int) -> None:
+    """The first result. To integers of 16 bits, torch-mlir casts like another value only."""
+    if to == TensorProto.INT16:
+        w.op("CastLike", x, w.constant(0, np.int16), result=0)
+    else:
+        w.op("Cast", x, to=to, result=0)
+
+
 def moved(graph: Graph, node: Any) -> Any:
-    """A node that is kept; on quantised numbers, if there are any."""
-    found = [graph.whole[name] for name in node.input if name in graph.whole]
-    if not found:
+    """A node that is kept; on quantised numbers, if there are any, with constants among them in floats, too."""
+    given = [name for name in node.input if name in graph.whole]
+    if not given:
         return node
-    if node.op_type == "Cast" and found[0] in _RANGES:
-        (to,) = (attribute.i for attribute in node.attribute if attribute.name == "to")
-        return helper.make_node("Cast", node.input, node.output, node.name, to=to)
-    first = node.input if node.op_type == "Concat" else node.input[:1]
-    if node.op_type not in MOVES or any(name not in graph.whole for name in first):
+    which = MOVES.get(node.op_type) or _COMPARES.get(node.op_type, slice(0))
+    result = onnx.NodeProto()
+    result.CopyFrom(node)
+    numbers = [number for number in range(len(node.input))[which] if node.input[number]]
+    for number in numbers:
+        name = node.input[number]
+        if name not in graph.whole and (data := graph.data(name)) is not None:
+            result.input[number] = name = graph.constant(data.astype(np.float32))
+            graph.whole[name] = graph.whole[given[0]]
+    if numbers != [number for number, name in enumerate(result.input) if name in graph.whole]:
         raise Refused(f"{node.op_type} of quantised numbers, of shapes known at run time only")
-    graph.whole.update(dict.fromkeys(node.output, found[0]))
-    return node
+    if node.op_type not in _COMPARES:
+        made = node.output if node.op_type == "Split" else node.output[:1]
+        graph.whole.update(dict.fromkeys(made, graph.whole[given[0]]))
+    return result

@@ -10,7 +10,7 @@ import numpy as np
 
 from devscope.frontends.onnx.builder import Builder, Value
 from devscope.frontends.onnx.graph import Node, operator
-from devscope.frontends.onnx.types import Refused
+from devscope.frontends.onnx.types import Refused, UnknownShape
 
 
 @operator("Resize", "Upsample")
@@ -341,7 +341,7 @@ def roi_align(n: Node) -> Value:
     height, width = n.attr("output_height", 1), n.attr("output_width", 1)
     ratio, scale = n.attr("sampling_ratio", 0), n.attr("spatial_scale", 1.0)
     if ratio <= 0:
-        raise Refused("RoiAlign whose number of samples depends on the data (sampling_ratio 0)")
+        raise UnknownShape("RoiAlign whose number of samples depends on the data (sampling_ratio 0)")
     aligned = n.attr("coordinate_transformation_mode", "half_pixel") == "half_pixel" and n.opset >= 16
     shift = 0.5 if aligned else 0.0
     count = rois.shape[0]

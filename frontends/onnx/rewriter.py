@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import onnx
-from onnx import helper, numpy_helper
+from onnx import TensorProto, helper, numpy_helper
 
 from devscope.frontends.onnx.types import Refused
 from devscope.frontends.onnx.weights import LEAST_BYTES
@@ -127,7 +127,8 @@ class Writer:
 
     def type(self) -> int:
         """Of what it computes with. Raises `Unknown`."""
-        found = self.graph.type_of(self.node.input[self.like])
+        name = self.node.input[self.like]
+        found = TensorProto.FLOAT if name in self.graph.whole else self.graph.type_of(name)
         if not found:
             raise Unknown(f"{self.node.op_type} of elements of unknown type")
         return found
@@ -163,8 +164,8 @@ class Writer:
     def constant(self, array: Any, dtype: Any = np.float32) -> str:
         return self.graph.constant(np.asarray(array, dtype))
 
-    def number(self, value: float) -> str:
-        """A scalar of the type of what it computes with. Raises `Unknown`."""
+    def number(self, value: Any) -> str:
+        """A constant of the type of what it computes with. Raises `Unknown`."""
         return self.constant(value, self.dtype)
 
     def mean(self, x: str, axes: Sequence[int]) -> str:
@@ -193,6 +194,15 @@ class Writer:
 
     def reshape(self, x: str, *shape: int) -> str:
         return self.op("Reshape", x, self.constant(shape, np.int64))
+
+    def vector(self, *sizes: int | str) -> str:
+        """Of sizes, of which some are scalars that are computed."""
+        parts = [self.constant([one], np.int64) if isinstance(one, int) else self.reshape(one, 1) for one in sizes]
+        return self.op("Concat", *parts, axis=0)
+
+    def shaped(self, x: str, *sizes: int | str) -> str:
+        """Of these sizes: from one dimension, since torch-mlir takes some of several that are put together to be 1."""
+        return self.op("Reshape", self.reshape(x, -1), self.vector(*sizes))
 
     def unsqueeze(self, x: str, *axes: int, kind: str = "Unsqueeze") -> str:
         if self.opset < 13:

@@ -15,6 +15,7 @@ from onnx import TensorProto, helper
 
 from devscope.frontends.onnx import images as _images
 from devscope.frontends.onnx import quantised as _quantised
+from devscope.frontends.onnx import regions as _regions
 from devscope.frontends.onnx import scans as _scans
 from devscope.frontends.onnx import selections as _selections
 from devscope.frontends.onnx import series as _series
@@ -23,12 +24,12 @@ from devscope.frontends.onnx import windows as _windows
 from devscope.frontends.onnx.images import cubic
 from devscope.frontends.onnx.inference import inferred
 from devscope.frontends.onnx.prepare import all_nodes
-from devscope.frontends.onnx.quantised import MOVES, moved
+from devscope.frontends.onnx.quantised import MOVES, SIGNED, cast, moved
 from devscope.frontends.onnx.rewriter import REWRITES, Graph, Writer, rewrites
-from devscope.frontends.onnx.types import Refused
+from devscope.frontends.onnx.types import Refused, element_of, width
 
 #: Each registers the operators that it writes out.
-MODULES = (_images, _quantised, _scans, _selections, _series, _suppression, _windows)
+MODULES = (_images, _quantised, _regions, _scans, _selections, _series, _suppression, _windows)
 
 
 @rewrites("InstanceNormalization")
@@ -129,6 +130,14 @@ def _gather_many(w: Writer) -> None:
     rows, rest = (w.part(w.op("Shape", w[1]), 0, 0, -1), w.part(w.op("Shape", w[0]), 0, count, 1 << 31))
     flat = w.reshape(parts, -1)
     w.op("Reshape", flat, w.op("Concat", rows, rest, axis=0), result=0)
+
+
+@rewrites("MeanVarianceNormalization")
+def _mean_variance_normalization(w: Writer) -> None:
+    axes = w.attr("axes") or [0, 2, 3]
+    centred = w.op("Sub", w[0], w.mean(w[0], axes))
+    variance = w.mean(w.op("Mul", centred, centred), axes)
+    w.op("Div", centred, w.op("Add", w.op("Sqrt", variance), w.number(1e-9)), result=0)
 
 
 @rewrites("RMSNormalization")
@@ -356,8 +365,8 @@ def _resized(w: Writer, x: str, axis: int, extent: str, size: str, scale: str, m
 
 def rewritten(model: Any, outside: Mapping[str, memoryview]) -> tuple[Any, dict[str, memoryview]]:
     """A model in which these operators are written out, and the data of its large initializers. Raises `Refused`."""
-    bytes_ = [one for one in model.graph.input if one.type.tensor_type.elem_type == TensorProto.UINT8]
-    if not bytes_ and not any(node.op_type in REWRITES for node in all_nodes(model.graph)):
+    unsigned = [one for one in model.graph.input if one.type.tensor_type.elem_type in SIGNED]
+    if not unsigned and not any(node.op_type in REWRITES for node in all_nodes(model.graph)):
         return model, dict(outside)
     result = onnx.ModelProto()
     result.CopyFrom(model)
@@ -365,7 +374,7 @@ def rewritten(model: Any, outside: Mapping[str, memoryview]) -> tuple[Any, dict[
     opset = max(one.version for one in model.opset_import if one.domain in ("", "ai.onnx"))
     nodes: list[Any] = []
     for given in result.graph.input:
-        if given.type.tensor_type.elem_type == TensorProto.UINT8:
+        if given.type.tensor_type.elem_type in SIGNED:
             nodes += _unsigned(graph, given, opset)
     nodes += _written(graph, model.graph.node, opset)
     for made in result.graph.output:
@@ -388,12 +397,11 @@ def _written(graph: Graph, given: Iterable[Any], opset: int) -> list[Any]:
     for node in given:
         if any(attribute.type == onnx.AttributeProto.GRAPH for attribute in node.attribute):
             node = _with_bodies(graph, node, opset)
-        if node.op_type == "Gather" and _is_bytes(graph, node.input[0]):
-            nodes += _rows_of_bytes(graph, node, opset)
+        if node.op_type == "Gather" and _is_unsigned(graph, node.input[0]):
+            nodes += _rows_of_unsigned(graph, node, opset)
             continue
         rewrite = REWRITES.get(node.op_type) if node.domain in ("", "ai.onnx") else None
-        is_moved = node.op_type in MOVES and node.input[0] in graph.whole
-        if rewrite is None or is_moved:
+        if rewrite is None or node.op_type in MOVES:
             node = moved(graph, node)
         if rewrite is None:
             nodes.append(node)
@@ -430,33 +438,35 @@ def _with_bodies(graph: Graph, node: Any, opset: int) -> Any:
     return result
 
 
-def _is_bytes(graph: Graph, name: str) -> bool:
-    return name not in graph.whole and graph.type_of(name) == TensorProto.UINT8 and graph.data(name) is not None
+def _is_unsigned(graph: Graph, name: str) -> bool:
+    return name not in graph.whole and graph.type_of(name) in SIGNED and graph.data(name) is not None
 
 
 def _unsigned(graph: Graph, given: Any, opset: int) -> list[Any]:
-    """An input of bytes, as floats: torch-mlir gets them signed, since it forgets that they are not."""
+    """An input of unsigned integers, as floats: torch-mlir gets them signed, since it forgets that they are not."""
     w = Writer(
         graph, helper.make_node("Bytes", [f"{given.name}.signed"], [given.name], f"{given.name}.bytes"), opset
     )
-    graph.whole[given.name] = TensorProto.UINT8
-    given.name, given.type.tensor_type.elem_type = w[0], TensorProto.INT8
-    _from_signed(w, w[0])
+    kind = given.type.tensor_type.elem_type
+    given.name, given.type.tensor_type.elem_type = w[0], SIGNED[kind]
+    _from_signed(w, w[0], kind)
     return w.nodes
 
 
-def _rows_of_bytes(graph: Graph, node: Any, opset: int) -> list[Any]:
-    """A Gather of a constant of bytes: what it takes becomes floats, not all that it takes them of."""
+def _rows_of_unsigned(graph: Graph, node: Any, opset: int) -> list[Any]:
+    """A Gather of a constant: what it takes becomes floats, not all that it takes them of."""
     w = Writer(graph, node, opset)
-    table = graph.constant(w.data(0).view(np.int8))
-    _from_signed(w, w.op("Gather", table, w[1], **w.attributes))
-    graph.whole[node.output[0]] = TensorProto.UINT8
+    kind = w.graph.type_of(w[0])
+    table = graph.constant(w.data(0).view(helper.tensor_dtype_to_np_dtype(SIGNED[kind])))
+    _from_signed(w, w.op("Gather", table, w[1], **w.attributes), kind)
     return w.nodes
 
 
-def _from_signed(w: Writer, x: str) -> None:
-    signed = w.op("Cast", x, to=TensorProto.FLOAT)
-    w.op("Where", w.op("Less", signed, w.constant(0)), w.op("Add", signed, w.constant(256)), signed, result=0)
+def _from_signed(w: Writer, x: str, kind: int) -> None:
+    """The first result: floats that are whole."""
+    signed, above = w.op("Cast", x, to=TensorProto.FLOAT), w.constant(1 << width(element_of(kind)))
+    w.op("Where", w.op("Less", signed, w.constant(0)), w.op("Add", signed, above), signed, result=0)
+    w.graph.whole[w.node.output[0]] = kind
 
 
 def _integers(graph: Graph, made: Any, opset: int) -> list[Any]:
@@ -465,10 +475,11 @@ def _integers(graph: Graph, made: Any, opset: int) -> list[Any]:
     w = Writer(
         graph, helper.make_node("Whole", [made.name], [f"{made.name}.whole"], f"{made.name}.integers"), opset
     )
-    made.name, value = w.node.output[0], w[0]
-    if to == TensorProto.UINT8:
-        above = w.op("Greater", value, w.constant(127))
-        value, to = w.op("Where", above, w.op("Sub", value, w.constant(256)), value), TensorProto.INT8
+    made.name, value = w.node.output[0], w.to(w[0], np.int32)
+    if to in SIGNED:
+        count = 1 << width(element_of(to))
+        above = w.op("Greater", value, w.constant(count // 2 - 1, np.int32))
+        value, to = w.op("Where", above, w.op("Sub", value, w.constant(count, np.int32)), value), SIGNED[to]
     made.type.tensor_type.elem_type = to
-    w.op("Cast", value, to=to, result=0)
+    cast(w, value, to)
     return w.nodes

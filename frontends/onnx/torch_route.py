@@ -21,7 +21,7 @@ from devscope.frontends.onnx.prepare import all_nodes, with_computed_results
 from devscope.frontends.onnx.types import Imported, Refused, element_of
 from devscope.runtime.child_process import crashed, ending, python_module
 
-_RIGHT_TYPES = frozenset(("f16", "bf16", "f32", "f64", "i1", "i8", "i32", "i64"))
+_RIGHT_TYPES = frozenset(("f16", "bf16", "f32", "f64", "i1", "i8", "i16", "i32", "i64"))
 """Of others, torch-mlir forgets the sign, or has no arithmetic."""
 
 _WRONG: Mapping[str, str] = {
@@ -29,10 +29,8 @@ _WRONG: Mapping[str, str] = {
     "QLinearConv": "is rounded in another way",
     "Resize": "takes other neighbours",
     "NonMaxSuppression": "stops for some scores",
-    "RoiAlign": "takes other samples",
     "InstanceNormalization": "counts elements in another way",
     "BitShift": "shifts by negative numbers in another way",
-    "CenterCropPad": "keeps the shape",
     "Scan": "writes rows where there are none",
 }
 """Operators that torch-mlir imports as something else."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -97,9 +98,7 @@ def _max_pool(w: Writer) -> None:
     if windows.is_plain:
         more = {"pads": windows.plain_pads, "ceil_mode": int(windows.ceil)}
     else:
-        is_float = w[0] in w.graph.whole or w.dtype.kind not in "iu"
-        lowest = -np.inf if is_float else np.iinfo(w.dtype).min
-        filler = w.constant(lowest) if w[0] in w.graph.whole else w.number(lowest)
+        filler = w.number(-np.inf if w.dtype.kind not in "iu" else np.iinfo(w.dtype).min)
         x = windows.padded(x, filler, filler)
     names = w.several("MaxPool", x, count=1 + w.wants(1), **windows.attributes(), **more)
     if not windows.is_plain:
@@ -156,6 +155,70 @@ def _average_pool(w: Writer) -> None:
         pooled = w.op("AveragePool", padded, count_include_pad=1, **windows.attributes())
         sides.append(windows.begun(pooled))
     w.op("Div", *sides, result=0)
+
+
+@rewrites("LpPool")
+def _lp_pool(w: Writer) -> None:
+    windows, p = Windows(w), w.attr("p", 2)
+    raised = w.op("Pow", w.op("Abs", w[0]), w.number(p))
+    padded = windows.padded(raised, w.number(0), w.number(0))
+    mean = windows.begun(w.op("AveragePool", padded, **windows.attributes()))
+    w.op("Pow", w.op("Mul", mean, w.number(math.prod(windows.kernel))), w.number(1 / p), result=0)
+
+
+@rewrites("MaxUnpool")
+def _max_unpool(w: Writer) -> None:
+    """Of a wanted shape, what is more stands behind."""
+    windows, rank = Windows(w), w.rank(0)
+    sizes: list[str] = [w.extent(w[0], axis) for axis in (0, 1)]
+    for axis, (size, stride, ends) in enumerate(
+        zip(windows.kernel, windows.strides, windows.ends, strict=True), 2
+    ):
+        steps = w.op("Mul", w.extent(w[0], axis), w.constant(stride, np.int64))
+        sizes.append(w.op("Add", steps, w.constant(size - stride - sum(map(int, ends)), np.int64)))
+    shape = w.vector(*sizes)
+    none = w.op("Expand", w.number(0), w.op("ReduceProd", shape, keepdims=1))
+    found = w.op("ScatterElements", none, w.reshape(w[1], -1), w.reshape(w[0], -1), axis=0)
+    found = w.op("Reshape", found, shape)
+    if w.has(2):
+        zero, more = w.constant(0, np.int64), w.op("Sub", w[2], shape)
+        for axis in range(2, rank):
+            behind = w.op("Gather", more, w.constant(axis, np.int64), axis=0)
+            found = filled(w, found, axis, w.number(0), [zero, behind])
+    w.op("Identity", found, result=0)
+
+
+@rewrites("Col2Im")
+def _columns_added(w: Writer) -> None:
+    """One axis after the other: at each place, what each place of the block that may stand there has."""
+    block = w.data(2)
+    if block is None:
+        raise Refused("Col2Im of shapes known at run time only, of a block whose size is")
+    count = len(block)
+    strides, dilations = w.attr("strides") or [1] * count, w.attr("dilations") or [1] * count
+    pads, one = w.attr("pads") or [0] * 2 * count, w.constant(1, np.int64)
+    sizes = [w.op("Gather", w.to(w[1], np.int64), w.constant(axis, np.int64), axis=0) for axis in range(count)]
+    steps: list[str] = []
+    for axis, size in enumerate(sizes):
+        rest = pads[axis] + pads[axis + count] - (int(block[axis]) - 1) * dilations[axis] - 1
+        begun = w.op("Div", w.op("Add", size, w.constant(rest, np.int64)), w.constant(strides[axis], np.int64))
+        steps.append(w.op("Add", begun, one))
+    channels = w.op("Div", w.extent(w[0], 1), w.constant(math.prod(map(int, block)), np.int64))
+    x = w.shaped(w[0], w.extent(w[0], 0), channels, *map(int, block), *steps)
+    for axis in range(count):
+        stride, total = w.constant(strides[axis], np.int64), ""
+        behind = [*[0] * (2 + count), 1, *[0] * (count - 1 - axis)]
+        # Behind the last block is one of zeros, for places where none stands.
+        x = w.op("Pad", x, w.constant([*[0] * len(behind), *behind], np.int64), w.number(0))
+        for tap in range(int(block[axis])):
+            away = w.op("Add", w.range(sizes[axis]), w.constant(pads[axis] - tap * dilations[axis], np.int64))
+            step = w.op("Max", w.op("Div", away, stride), w.constant(0, np.int64))
+            stands = w.op("Equal", w.op("Mul", step, stride), away)
+            step = w.op("Min", w.op("Where", stands, step, steps[axis]), steps[axis])
+            part = w.op("Gather", w.op("Gather", x, w.constant(tap, np.int64), axis=2), step, axis=1 + count)
+            total = w.op("Add", total, part) if total else part
+        x = total
+    w.op("Identity", x, result=0)
 
 
 @rewrites("ConvTranspose")

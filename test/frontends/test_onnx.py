@@ -494,21 +494,28 @@ def test_loops_of_sequences_and_of_growing_values() -> None:
     np.testing.assert_array_equal(longer, np.concatenate([x, x]))
 
 
-def test_bytes_and_constants_of_models_of_any_size() -> None:
-    """torch-mlir takes bytes for signed ones, and has no results that no node makes."""
+def test_integers_and_constants_of_models_of_any_size() -> None:
+    """torch-mlir takes unsigned ones for signed ones, and has no results that no node makes."""
     nodes = [
         node("Cast", "x", "f", to=FLOAT), node("Mul", "f scale", "y"), node("Transpose", "x", "z", perm=[1, 0]),
         node("Gather", "table i", "g"), node("DequantizeLinear", "g scale zero", "w"),
+        node("Neg", "i", "j"), node("Cast", "j", "u", to=TensorProto.UINT16),
+        node("Cast", "y", "s", to=TensorProto.INT16),
     ]  # fmt: skip
     weights = {"scale": np.float32(0.5), "zero": np.uint8(200), "constant": WEIGHTS,
                "table": RNG.integers(0, 255, (9, 2)).astype(np.uint8)}  # fmt: skip
     inputs = [info("x", "n", 2, type=UINT8), info("i", "n", type=INT64)]
-    outputs = [info("y", "n", 2), info("z", 2, "n", type=UINT8), info("w", "n", 2), info("constant", 64, 32)]
+    outputs = [info("y", "n", 2), info("z", 2, "n", type=UINT8), info("w", "n", 2), info("constant", 64, 32),
+               info("u", "n", type=TensorProto.UINT16), info("s", "n", 2, type=TensorProto.INT16)]  # fmt: skip
     x = np.array([[0, 1], [127, 128], [200, 255]], np.uint8)
-    y, z, w, constant = devscope.compile(model_of(nodes, inputs, outputs, weights), cache=False)(x, np.arange(3))
+    y, z, w, constant, u, s = devscope.compile(model_of(nodes, inputs, outputs, weights), cache=False)(
+        x, np.arange(3)
+    )
     np.testing.assert_array_equal(y, x * np.float32(0.5))
     np.testing.assert_array_equal(z, x.T)
-    assert z.dtype == np.uint8
+    assert (z.dtype, u.dtype, s.dtype) == (np.uint8, np.uint16, np.int16)
+    np.testing.assert_array_equal(u, [0, 65535, 65534])
+    np.testing.assert_array_equal(s, x // 2)
     np.testing.assert_array_equal(w, (weights["table"][:3].astype(np.float32) - 200) / 2)
     np.testing.assert_array_equal(constant, WEIGHTS)
 

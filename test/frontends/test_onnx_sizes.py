@@ -114,6 +114,55 @@ CASES: dict[str, tuple[list[Any], dict[str, list[int | str]], dict[str, Any]]] =
         {"wide": uniform(3, 2, 3, 2), "each": uniform(3, 1, 3, 2), "zero": np.float32(0),
          "many": uniform(3)},
     ),
+    "regions": (
+        [
+            node("Shape", "x", "size"), node("Slice", "size none ones", "images"),
+            node("Cast", "images", "count", to=TensorProto.FLOAT), node("Abs", "index", "some"),
+            node("Mul", "some count", "wide"), node("Mul", "wide half", "which"),
+            node("Cast", "which", "image", to=TensorProto.INT64),
+            node("RoiAlign", "x rois image", "r0", output_height=3, output_width=2, sampling_ratio=2),
+            node("RoiAlign", "x rois image", "r1", output_height=2, spatial_scale=4.0,
+                 coordinate_transformation_mode="output_half_pixel"),
+            node("RoiAlign", "x rois image", "r2", mode="max", sampling_ratio=1),
+            node("AffineGrid", "theta size", "g0"), node("AffineGrid", "theta size", "g1", align_corners=1),
+            node("CenterCropPad", "x five", "c", axes=[2, -1]),
+            node("DeformConv", "x kernel moves bias", "d", pads=[1, 1, 1, 1], group=2, offset_group=2),
+            node("MeanVarianceNormalization", "x", "v"),
+        ],
+        {"x": ["n", 4, "h", "w"], "rois": ["k", 4], "index": ["k"], "theta": ["n", 2, 3],
+         "moves": ["n", 36, "h", "w"]},
+        {"none": np.array([0]), "ones": np.array([1]), "half": np.float32(0.45), "five": np.array([5, 3]),
+         "kernel": uniform(6, 2, 3, 3), "bias": uniform(6)},
+    ),
+    "columns": (
+        [
+            *(node("LpPool", "x", f"l{k}", kernel_shape=[3, 2], strides=[2, 2], p=1 + k, **more) for k, more in
+              enumerate((UPPER, {"auto_pad": "SAME_LOWER"}, {"pads": [1, 1, 1, 1], "ceil_mode": 1}))),
+            node("LpPool", "x", "l3", kernel_shape=[2, 2], dilations=[2, 3]),
+            node("MaxPool", "z", "most at", kernel_shape=[2, 2], strides=[2, 2]), node("Shape", "z", "size"),
+            node("MaxUnpool", "most at size", "u0", kernel_shape=[2, 2], strides=[2, 2]),
+            node("MaxUnpool", "most at", "u1", kernel_shape=[2, 2], strides=[2, 2]),
+            node("Col2Im", "columns image block", "c0", pads=[1, 0, 0, 1], strides=[2, 1], dilations=[1, 2]),
+        ],
+        {"x": ["n", 3, "h", "w"], "z": ["n", 2, "e", "e"], "columns": ["n", 12, 8]},
+        {"image": np.array([4, 5]), "block": np.array([2, 2])},
+    ),
+    "quantised": (
+        [
+            *(one for k, kind in enumerate((np.uint16, np.int16)) for one in (
+                node("QuantizeLinear", f"x scale zero{k}", f"q{k}"),
+                node("DequantizeLinear", f"q{k} scale zero{k}", f"y{k}"),
+                node("Cast", f"q{k}", f"whole{k}", to=TensorProto.FLOAT))),
+            node("QuantizeLinear", "x scales", "q2", axis=1, block_size=2, output_dtype=TensorProto.INT8),
+            node("DequantizeLinear", "q2 scales", "y2", axis=1, block_size=2),
+            node("Clip", "x least most", "positive"), node("Cast", "positive", "bytes", to=TensorProto.UINT8),
+            node("Equal", "bytes one", "same"), node("Max", "bytes one", "more"),
+            node("Where", "same more two", "chosen"), node("Cast", "chosen", "y3", to=TensorProto.FLOAT),
+        ],
+        {"x": ["n", 4, "h"], "scales": ["n", 2, "h"]},
+        {"scale": np.float32(1 / 30000), "zero0": np.uint16(20000), "zero1": np.int16(-300),
+         "least": np.float32(0), "most": np.float32(255), "one": np.uint8(1), "two": np.uint8(2)},
+    ),
     "functions": (
         [
             node("Gelu", "x", "gelu", approximate="tanh"), node("Softsign", "x", "sign"),
@@ -265,6 +314,7 @@ CASES: dict[str, tuple[list[Any], dict[str, list[int | str]], dict[str, Any]]] =
     ),
 }  # fmt: skip
 SIZES = {
+    "e": (4, 6),
     "n": (2, 1),
     "h": (4, 5),
     "w": (7, 6),
@@ -291,7 +341,7 @@ def test_sizes(case: str, target: str) -> None:
     results = [helper.make_tensor_value_info(name, TensorProto.FLOAT, None) for name in outputs]
     tensors = [numpy_helper.from_array(np.asarray(array), name) for name, array in weights.items()]
     graph = helper.make_graph(nodes, case, inputs, results, tensors)
-    opset = 23 if case == "others" else 20
+    opset = {"others": 23, "quantised": 21}.get(case, 20)
     model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", opset)], ir_version=9)
     session = ort.InferenceSession(model.SerializeToString(), providers=["CPUExecutionProvider"])
     deferred = imported(model)
