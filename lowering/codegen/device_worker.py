@@ -30,7 +30,7 @@ _LLVM_OPTIONS = (
 )
 
 _SPIRV_OPTIONS = (
-    # Made counters of 16 bits, indices of loops lose truncations in the SPIR-V backend. Drivers reduce them anyway.
+    # Made counters of 16 bits, indices of loops lose truncations in the SPIR-V backend. Drivers do it anyway.
     "--disable-lsr",
     # Of a vector whose first 6 elements are used, 6 are loaded: SPIR-V has no vectors of so many.
     "--disable-vector-combine",

@@ -21,9 +21,9 @@ from devscope.lowering.kernels.table import Row
 _MOST_LINES = 8
 
 _LINES_AT_ONCE = 128
-"""Rows or columns that are packed step by step of k, about: a panel may take only a part of a cache line, and panel by
-panel, lines at a distance that is a power of two have left the cache before the next panel reads the rest. More would
-leave too little to other threads."""
+"""Rows or columns that are packed step by step of k, about: a panel may take only a part of a cache line, and
+panel by panel, lines at a distance that is a power of two have left the cache before the next one reads the rest.
+More would leave too little to other threads."""
 
 
 _ALL_STEPS = 1 << 40
