@@ -10,6 +10,7 @@ from math import lcm, prod
 from typing import TYPE_CHECKING, Any
 
 from devscope.lowering.kernels import convolution_ends as ends
+from devscope.lowering.kernels import convolution_padding as padding
 from devscope.lowering.kernels.contraction_operands import CACHE_LINE, element_bytes
 from devscope.lowering.kernels.convolution_units import Sizes, parts_at_run_time, units
 from devscope.lowering.kernels.epilogue import Epilogue
@@ -43,16 +44,29 @@ class BlockPlace:
 
 
 class Call:
-    """``adds``: whether sums are added to what ``result`` holds. ``packed``: the filters as a packed constant."""
+    """``adds``: whether sums are added to what ``result`` holds. ``packed``: the filters as a packed constant, and
+    whether all of them are ``finite``."""
 
     def __init__(
-        self, plan: Plan, row: Row, result: Any, adds: bool, follows: Epilogue | None, packed: Any | None
+        self,
+        plan: Plan,
+        row: Row,
+        result: Any,
+        adds: bool,
+        follows: Epilogue | None,
+        packed: Any | None,
+        finite: bool,
     ) -> None:
         self.plan, self.found, self.row, self.adds, self.follows = plan, plan.found, row, adds, follows
         self.shifts = plan.shifts or [Shift()]
         self.result = result if follows is None else follows.result
         self.extras = [] if follows is None else list(follows.operands)
         self.packed = packed
+        is_float = self.found.element.startswith("f")
+        # Zeros times an infinity or a NaN are NaN.
+        self.padded = None if is_float and packed is not None and not finite else plan.padded
+        self.asks_filters = is_float and packed is None and self.padded is not None
+        """Whether what packs the filters finds out whether all of a panel are finite."""
         numbers = row.numbers
         self.columns, self.lanes = numbers["columns"], numbers["lanes"]
         self.memory = TaskMemory(numbers.get("stack", 0))
@@ -132,7 +146,9 @@ class Call:
         room = self._room(caller, most)
         caller.add_index("%room_rows", room)
         self.memory.add(caller, "%rooms", found.element, caller.mul(room, self.columns), slots)
-        caller.add_scratch("%table", "index", caller.add(most, steps, most if plan.shifts else 0))
+        asked = caller.mul(len(self.shifts), caller.ceildiv(caller.extent(plan.filter), self.columns))
+        entries = caller.add(most, steps, most if plan.shifts else 0, asked if self.asks_filters else 0)
+        caller.add_scratch("%table", "index", entries)
 
     def _begin_loops(self, caller: Caller, extents: Mapping[int, Index]) -> list[Index]:
         """Lines that begin the loops around the call; where image, filters and result begin in them."""
@@ -232,6 +248,7 @@ class Call:
             "MEMORY": self._memory(),
             "LOCATE": self._locate(c_type),
             "POINTERS": self._pointers(),
+            "STEPS_INSIDE": padding.steps_inside(self),
             "READ_A": self._read_pixels(),
             "READ_B": self._read_filters(),
             "NEXT_FILTERS": self._next_filters(),
@@ -306,6 +323,8 @@ class Call:
             text.lines.append(f"scf.if {packs_filters} {{")
             with text.loop("%task", all_panels, packers) as panel:
                 self._pack_filters(text, panel, panels, filters)
+                if self.asks_filters:
+                    padding.ask_filters(self, text, panel)
             text.lines.append("} else {")
         if self.packs_first:
             packs_image = text.define(f"arith.cmpi ult, %task, {table} : index")
@@ -412,6 +431,10 @@ class Call:
         image, packed if that is necessary."""
         text, image = IndexText("l"), self.image
         place = self._place(text, "%block")
+        if self.padded is not None:
+            text.name("%window_begin", place.begins[self.padded])
+        if self.asks_filters:
+            text.name("%first_asked", text.add(padding.asked(self, text), text.mul(place.phase, "%panels")))
         text.name("%b", place.batch)
         text.name("%panels_begin", text.mul(place.phase, "%panels", self.columns, "%K"))
         text.name("%count", text.mul(*place.here.values()))

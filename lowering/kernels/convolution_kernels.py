@@ -55,12 +55,26 @@ def plan(found: Windowed, shifts: Sequence[Shift] = ()) -> "Plan | None":
         number = found.axis_with(loop)
         if number is not None and (found.axes[number].place.checked or found.axes[number].place.holes != 1):
             return None
-    return Plan(found, chain, filter_, batch, outer, sums, shifts)
+    padded = _padded(found, chain)
+    if padded is not None:
+        sums.sort(key=lambda loop: loop != found.axes[padded].inner)
+    return Plan(found, chain, filter_, batch, outer, sums, padded, shifts)
+
+
+def _padded(found: Windowed, chain: Sequence[int]) -> int | None:
+    """The axis of the image along which pixels that stand side by side are rarely apart, if windows reach into
+    zeros around the image along it."""
+    windows = [axis for loop in chain if found.axes[axis := found.axis_with(loop) or 0].inner is not None]
+    if not windows or found.x.minus is not None:
+        return None
+    place = found.axes[windows[0]].place
+    return windows[0] if place.checked and place.holes == 1 else None
 
 
 @dataclass
 class Plan:
-    """``chain``: pixels as one axis of a matrix. ``outer``: loops around the call. ``sums``: as in the filters.
+    """``chain``: pixels as one axis of a matrix. ``outer``: loops around the call. ``sums``: as in the filters,
+    but that of the window along ``padded``, an axis of the image, if there is one, is the outermost.
 
     ``shifts``: of phases that are computed together, whose pixels are apart; none if it is not one.
     """
@@ -71,6 +85,7 @@ class Plan:
     batch: int | None
     outer: list[int]
     sums: list[int]
+    padded: int | None
     shifts: Sequence[Shift] = field(default=())
 
     @property
@@ -100,7 +115,7 @@ class Plan:
             for phase, shifts in parts:
                 made = plan(phase, shifts)
                 assert made is not None
-                Call(made, row, phase.result, False, None, None).insert(op, library)
+                Call(made, row, phase.result, False, None, None, False).insert(op, library)
             for old in (fill, op):
                 old.erase()
             return
@@ -116,7 +131,8 @@ class Plan:
         packed = None
         if not any(loop in axes for loop in self.outer):
             packed = constants.pack(op, found.weights, groups, row.numbers["columns"])
-        Call(self, row, found.result, fill is None, follows, packed).insert(op, library)
+        finite = packed is not None and constants.is_finite(found.weights)
+        Call(self, row, found.result, fill is None, follows, packed, finite).insert(op, library)
         for old in (follows, fill, op):
             if old is not None:
                 old.erase()

@@ -31,6 +31,12 @@ class PackedConstants:
         """Whether ``value`` is a constant that can be packed."""
         return _number(value) is not None
 
+    def is_finite(self, value: Any) -> bool:
+        """Whether ``value``, a constant, is known to have no infinity and no NaN."""
+        number = _number(value)
+        array = None if number is None else self._table.arrays[number]
+        return array is not None and (array.dtype.kind in "iu" or bool(np.all(np.isfinite(array))))
+
     def pack(
         self,
         op: Any,

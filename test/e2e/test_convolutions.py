@@ -191,6 +191,8 @@ _CASES = {
     "nhwc_padded": Case(_NHWC, low=1, high=1, channels=20, filters=40),
     "nhwc_strided": Case(_NHWC, size=12, window=5, strides=2, low=2, high=1, channels=3, fill=False),
     "nhwc_dilated": Case(_NHWC, dilations=3, low=3, high=3, channels=17),
+    "nhwc_outside": Case(_NHWC, strides=2, low=5, high=9, size=4, filters=40),
+    "nhwc_images": Case(_NHWC, size=4, batch=5, low=1, high=1, filters=40),
     "nhwc_holes": Case(_NHWC, window=4, holes=2, low=2, high=3, size=6, channels=6),
     "nhwc_dynamic": Case(_NHWC, low=2, high=1, dynamic=True, channels=17),
     "nhwc_deep": Case(_NHWC, size=3, channels=70, low=1, high=1, relu=True),
@@ -275,15 +277,19 @@ def test_on_a_device() -> None:
             _check(executable, name, case)
 
 
-def test_what_is_outside_is_multiplied() -> None:
-    """A zero of the padding times infinity is no number."""
-    for name in ("nhwc_padded", "nchw_padded", "depthwise_nhwc"):
-        case = _CASES[name]
-        arguments = [np.ones(case.shape(n), np.float32) for n in range(3)]
-        arguments[1][...] = np.inf
-        with np.errstate(invalid="ignore"):
-            expected = case.reference(*arguments)
-        np.testing.assert_array_equal(_compiled().run(name, *arguments), expected)
+@pytest.mark.parametrize("default", ["cpu:0", "opencl:0"])
+def test_what_is_outside_is_multiplied(default: str) -> None:
+    """A zero of the padding times infinity is no number: of all filters, or of one of several panels."""
+    names = ("nhwc_padded", "nchw_padded", "nhwc_images", "depthwise_nhwc", "space")
+    cases = {name: _CASES[name] for name in names}
+    text = "".join(case.text(name) for name, case in cases.items())
+    with devscope.compile(text, default=default) as executable, np.errstate(invalid="ignore"):
+        for name, case in cases.items():
+            filters = case.layouts[1].find("f")
+            for which in (slice(None), slice(-1, None)) if filters >= 0 else (slice(None),):
+                arguments = [np.ones(case.shape(n), np.float32) for n in range(3)]
+                np.moveaxis(arguments[1], filters, 0)[which] = np.inf
+                np.testing.assert_array_equal(executable.run(name, *arguments), case.reference(*arguments), name)
 
 
 _POOLING = """
@@ -349,14 +355,19 @@ def test_padded_pooling_of_special_values() -> None:
 
 @pytest.mark.parametrize("layouts", [_NHWC, _NCHW])
 def test_constant_filters(layouts: tuple[str, str, str]) -> None:
-    """They are packed before: nothing is left of the plain ones."""
+    """They are packed before: nothing is left of the plain ones. What is outside of the image is multiplied by
+    those that are not finite."""
     case, rng = Case(layouts, low=1, high=1, channels=8, filters=40, relu=True), np.random.default_rng(8)
     x, w, init = (rng.integers(-2, 3, case.shape(n)).astype(np.float32) for n in range(3))
-    types = [f"tensor<{'x'.join(map(str, case.shape(n)))}xf32>" for n in range(3)]
-    text = case.text("main").replace(f", %w: {types[1]}", "", 1)
-    head, _, body = text.partition("\n")
-    executable = devscope.compile(f"{head}\n%w = arith.constant dense<{w.tolist()}> : {types[1]}\n{body}")
-    np.testing.assert_array_equal(executable.run("main", x, init), case.reference(x, w, init))
+    type_ = f"tensor<{'x'.join(map(str, case.shape(1)))}xf32>"
+    head, _, body = case.text("main").replace(f", %w: {type_}", "", 1).partition("\n")
+    for last in (1, np.inf):
+        w.flat[-1] = last
+        executable = devscope.compile(
+            f'{head}\n%w = arith.constant dense<"0x{w.tobytes().hex()}"> : {type_}\n{body}'
+        )
+        with np.errstate(invalid="ignore"):
+            np.testing.assert_array_equal(executable.run("main", x, init), case.reference(x, w, init))
 
 
 def test_zero_points() -> None:

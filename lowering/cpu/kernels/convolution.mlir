@@ -65,6 +65,7 @@ func.func private @${NAME}(${PARAMETERS}) {
             scf.for %i = %tile to %tile_end step %rows {
               %in_room = arith.subi %i, %room_begins : index
               ${POINTERS}
+              ${STEPS_INSIDE}
               ${NEXT_FILTERS}
               %begin = scf.if %is_begin -> (${BLOCK}) {
                 scf.yield %zeros : ${BLOCK}
@@ -73,10 +74,10 @@ func.func private @${NAME}(${PARAMETERS}) {
                 scf.yield %held : ${BLOCK}
               }
               // What is fetched ahead is outside of the innermost loop, which needs all registers for itself.
-              %sums = scf.for %fetching = %k0 to %k_end step %fetch_steps iter_args(%before = %begin) -> (${BLOCK}) {
+              %sums = scf.for %fetching = %k_from to %k_to step %fetch_steps iter_args(%before = %begin) -> (${BLOCK}) {
                 ${FETCH_FILTERS}
                 %fetching_next = arith.addi %fetching, %fetch_steps : index
-                %fetching_end = arith.minsi %fetching_next, %k_end : index
+                %fetching_end = arith.minsi %fetching_next, %k_to : index
                 %after = scf.for %k = %fetching to %fetching_end step %1 iter_args(%so_far = %before) -> (${BLOCK}) {
                   %entry = arith.addi %pixels, %k : index
                   %k_behind = memref.load %table[%entry] : memref<?xindex>
