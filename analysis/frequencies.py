@@ -6,7 +6,6 @@
 * between blocks, a loop is left once in the assumed number of times; other successors are equally likely.
 """
 
-import warnings
 from collections.abc import Mapping
 from typing import Any
 
@@ -77,7 +76,7 @@ def block_frequencies(graph: Dominators, assumed: int) -> dict[Block, float]:
     """How often each block of a region runs per run of the region: a Markov chain's expected visits."""
     import numpy as np
     from scipy.sparse import identity
-    from scipy.sparse.linalg import spsolve
+    from scipy.sparse.linalg import splu
 
     number = {block: index for index, block in enumerate(graph.order)}
     count = len(number)
@@ -87,9 +86,10 @@ def block_frequencies(graph: Dominators, assumed: int) -> dict[Block, float]:
             flow[number[successor], number[block]] -= share
     entry = np.zeros(count)
     entry[0] = 1.0
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # Nothing leaves a loop with several entries: there is no answer.
-        visits: Any = spsolve(flow.tocsc(), entry)
+    try:
+        visits = splu(flow.tocsc()).solve(entry)
+    except RuntimeError:  # Nothing leaves a loop with several entries: there is no answer.
+        visits = np.full(count, np.nan)
     sane = bool(np.all(np.isfinite(visits))) and bool(np.all(visits > -1e-9))
     return {block: float(max(visits[index], 0.0)) if sane else 1.0 for block, index in number.items()}
 
