@@ -139,7 +139,8 @@ def test_what_is_no_row_is_left_out_with_a_warning(cli: Cli, cache: Path) -> Non
     assert store.load_schedules() == "[[contraction]]\n"
     outcome = cli("lower", "products.mlir", "--stage", "schedule")
     assert outcome.status == 0, outcome
-    assert "warning: tuned schedules are not used: tuned on this machine: contraction 1: template" in outcome.err, outcome
+    said = "warning: tuned schedules are not used: tuned on this machine: contraction 1: template"
+    assert said in outcome.err, outcome
 
 
 def test_errors(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
