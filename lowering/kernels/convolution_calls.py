@@ -385,11 +385,13 @@ class Call:
         left = text.min(text.sub(filters, first), columns)
         mask = text.define(f"vector.create_mask {left} : vector<{columns}xi1>")
         with ExitStack() as loops:
+            sums, indices = self.plan.sums, dict[int, str]()
+            for loop in sorted(sums, key=lambda loop: found.axes_of_weights[loop]):  # what is side by side is read so
+                indices[loop] = loops.enter_context(text.loop(0, f"%n{loop}"))
+                at = text.add(at, text.mul(indices[loop], f"%w_stride{loop}"))
             step: Index = 0
-            for loop in self.plan.sums:
-                index = loops.enter_context(text.loop(0, f"%n{loop}"))
-                step = text.add(text.mul(step, f"%n{loop}"), index)
-                at = text.add(at, text.mul(index, f"%w_stride{loop}"))
+            for loop in sums:
+                step = text.add(text.mul(step, f"%n{loop}"), indices[loop])
             to = text.add(to, text.mul(step, columns))
             if strides_of(found.weights)[found.axes_of_weights[self.plan.filter]] == 1:
                 read, made = text.new(), text.new()

@@ -92,13 +92,15 @@ def end_of_phase(call: Call) -> IndexText:
                 f"vector<{columns}xi1>, {vector}"
             )
         return text
-    with text.loop(0, filters) as filter_:
-        stride = call.stride_of_result(call.plan.filter)
-        plane = text.add("%c_begin", text.mul(text.add("%j", filter_), stride))
-        with text.loop("%tile", "%tile_end") as pixel:
-            row, offset = begin_of(pixel)
+    stride = call.stride_of_result(call.plan.filter)
+    line = text.add("%c_begin", text.mul("%j", stride))
+    with text.loop("%tile", "%tile_end") as pixel:
+        row, offset = begin_of(pixel)
+        place = text.add(line, offset)
+        with text.loop(0, filters) as filter_:
             sum_ = text.define(f"memref.load %room[{row}, {filter_}] : {room}")
-            text.lines.append(f"memref.store {sum_}, %C[{text.add(plane, offset)}] : {call.flat_result}")
+            to = text.add(place, text.mul(filter_, stride))
+            text.lines.append(f"memref.store {sum_}, %C[{to}] : {call.flat_result}")
     return text
 
 
