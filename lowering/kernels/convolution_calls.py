@@ -386,7 +386,8 @@ class Call:
         mask = text.define(f"vector.create_mask {left} : vector<{columns}xi1>")
         with ExitStack() as loops:
             sums, indices = self.plan.sums, dict[int, str]()
-            for loop in sorted(sums, key=lambda loop: found.axes_of_weights[loop]):  # what is side by side is read so
+            # What is side by side is read so.
+            for loop in sorted(sums, key=lambda loop: found.axes_of_weights[loop]):
                 indices[loop] = loops.enter_context(text.loop(0, f"%n{loop}"))
                 at = text.add(at, text.mul(indices[loop], f"%w_stride{loop}"))
             step: Index = 0
