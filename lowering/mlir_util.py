@@ -44,6 +44,17 @@ def ops_behind(op: Any) -> Iterator[Any]:
         yield ops[number].operation
 
 
+def around(op: Any) -> Iterator[Any]:
+    """The operations that ``op`` is in, the innermost one first, up to its function."""
+    while (op := op.parent) is not None and op.name != "func.func":
+        yield op.operation
+
+
+def is_in_body(op: Any) -> bool:
+    """Whether ``op`` is a part of what an operation of linalg does to elements."""
+    return any(outer.name.startswith("linalg.") for outer in around(op))
+
+
 def by_block(ops: Iterable[Any]) -> list[list[Any]]:
     """``ops``, none of which is a module, by the blocks that they are in."""
     found: dict[Any, list[Any]] = {}

@@ -33,6 +33,12 @@ def allocate_before_kernels(module: Any) -> None:
     """
     for op in mlir_util.named(module.operation, "memref.alloc"):
         if not (loops := _loops_around(op, _PARALLEL)):
+            if mlir_util.is_in_body(op):
+                raise LoweringError(
+                    "a kernel cannot make a tensor in the body of an operation of linalg",
+                    decode_location(op.location),
+                    ["compute with elements there, or place this on the host"],
+                )
             continue
         values = _same_memory(op.results[0])
         users = [use.owner.operation for value in values for use in value.uses]
@@ -53,11 +59,7 @@ def allocate_before_kernels(module: Any) -> None:
 
 def _loops_around(op: Any, names: Collection[str]) -> list[Any]:
     """The innermost one first."""
-    found: list[Any] = []
-    while (op := op.parent) is not None and op.name != "func.func":
-        if op.name in names:
-            found.append(op.operation)
-    return found
+    return [outer for outer in mlir_util.around(op) if outer.name in names]
 
 
 def _same_memory(value: Any) -> list[Any]:

@@ -31,7 +31,9 @@ def lower_nests(module: Any, numbers: Numbers) -> None:
         ops = [
             op
             for op in mlir_util.walk(function)
-            if op.name.startswith("linalg.") and op.name not in ("linalg.index", "linalg.yield")
+            if op.name.startswith("linalg.")
+            and op.name not in ("linalg.index", "linalg.yield")
+            and not mlir_util.is_in_body(op)  # is copied into the loops of another
         ]
         if not ops:
             continue

@@ -13,7 +13,8 @@ from devscope.lowering.interop.diagnostics import decode_location
 from devscope.lowering.located_scopes import scopes_by_location
 from devscope.lowering.mlir_util import RunPasses
 from devscope.lowering.pipelines import pipeline
-from devscope.lowering.stablehlo.element_types import part_type, saturate
+from devscope.lowering.stablehlo.control_flow import CARRIERS, carry_elements, drop_tokens
+from devscope.lowering.stablehlo.element_types import SIZES, part_type, saturate, sign_sizes
 from devscope.lowering.stablehlo.shapes import agree_on_extents, demand_sizes, drop_bounds
 from devscope.lowering.stablehlo.small_types import store_in_bytes
 from devscope.lowering.stablehlo.wide_results import keep_digits, round_steps
@@ -118,11 +119,17 @@ def convert(module: Any, run_passes: RunPasses) -> None:
         guard_equal_operands(module)
         run_passes(module.operation, pipeline("stablehlo"))
         _inline_scalars(module)
+        for op in mlir_util.named(module.operation, *CARRIERS):
+            if _is_in_loop(op):
+                carry_elements(op)
         run_passes(module.operation, pipeline("clean_up"))
 
 
 def _prepare(module: Any, run_passes: RunPasses) -> None:
     drop_bounds(module)
+    drop_tokens(module)
+    for op in mlir_util.named(module.operation, *SIZES):
+        sign_sizes(op)
     agree_on_extents(module)
     for op in mlir_util.named(module.operation, "stablehlo.convert"):
         saturate(op)
@@ -228,9 +235,5 @@ def _inline_scalars(module: Any) -> None:
 
 
 def _is_in_loop(op: Any) -> bool:
-    parent = op.parent
-    while parent is not None and parent.name != "func.func":
-        if parent.name in ("scf.forall", "scf.parallel") or parent.name.startswith("linalg."):
-            return True
-        parent = parent.parent
-    return False
+    loops = ("scf.forall", "scf.parallel")
+    return mlir_util.is_in_body(op) or any(outer.name in loops for outer in mlir_util.around(op))

@@ -110,6 +110,28 @@ def expand_reduced_precision(op: Any) -> None:
     expand_each(op, [f'%result = "stablehlo.reduce_precision"(%0) <{{{form}}}> : ({one}) -> {one}'])
 
 
+SIZES = {
+    "stablehlo.dynamic_broadcast_in_dim": 1,
+    "stablehlo.dynamic_conv": 2,
+    "stablehlo.dynamic_iota": 0,
+    "stablehlo.dynamic_pad": 2,
+    "stablehlo.dynamic_reshape": 1,
+    "stablehlo.real_dynamic_slice": 1,
+    "stablehlo.torch_index_select": 1,
+}
+"""Operations whose operands from this one on are sizes and places, which upstream takes as signed numbers."""
+
+
+def sign_sizes(op: Any) -> None:
+    """Sizes and places without sign become signed ones that hold them."""
+    for number in range(SIZES[op.name], len(op.operands)):
+        value = op.operands[number]
+        of = element(value.type)
+        if isinstance(of, ir.IntegerType) and of.is_unsigned:
+            signed = ir.Type.parse(tensor(shape(value.type), "i64"))
+            op.operands[number] = Builder(op).value("stablehlo.convert", [value], signed)
+
+
 def saturate(op: Any) -> None:
     """Floats beyond an integer's range become the nearest that is in it, and what is not a number zero, as in XLA.
 

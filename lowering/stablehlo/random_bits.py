@@ -121,7 +121,7 @@ def expand_rng_bit_generator(op: Any) -> None:
     extents, of = shape(result), str(element(result))
     given = op.operands[0].type
     text, state, size = _Bits(), "%0", shape(given)[0]
-    width = int(of.lstrip("uisf"))
+    width = int(of.lstrip("uisbf"))
     if str(element(given)) in ("ui32", "i32"):  # words of a state, the low ones first
         size //= 2
         state = text.add(f"stablehlo.reshape %0 : ({given}) -> {tensor([size, 2], element(given))}")
