@@ -9,6 +9,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from devscope.frontends.onnx.builder import SMALL_FLOATS, Builder, Value, limits, tensor_type
+from devscope.frontends.onnx.einsums import terms_of
 from devscope.frontends.onnx.elementwise import to_float8
 from devscope.frontends.onnx.graph import Node, operator
 from devscope.frontends.onnx.types import Refused, element_of, is_float, is_unsigned
@@ -48,22 +49,8 @@ def gemm(n: Node) -> Value:
 @operator("Einsum")
 def einsum(n: Node) -> Value:
     b = n.b
-    equation = n.attr("equation").replace(" ", "")
-    left, arrow, right = equation.partition("->")
-    terms = left.split(",")
     values = n.inputs
-    # Dimensions of an ellipsis get letters of their own.
-    free = [chr(code) for code in range(0x100, 0x120)]
-    most = max([v.rank - len(t) + 3 for t, v in zip(terms, values, strict=True) if "..." in t], default=0)
-    dots = "".join(free[:most])
-    terms = [
-        t.replace("...", dots[most - (v.rank - len(t) + 3) :]) if "..." in t else t
-        for t, v in zip(terms, values, strict=True)
-    ]
-    if not arrow:
-        letters = sorted(set("".join(terms)) - set(dots))
-        right = dots + "".join(one for one in letters if "".join(terms).count(one) == 1)
-    right = right.replace("...", dots)
+    terms, right = terms_of(n.attr("equation"), [value.rank for value in values])
     term, value = _diagonal(b, terms[0], values[0])
     for other, operand in zip(terms[1:], values[1:], strict=True):
         other, operand = _diagonal(b, other, operand)

@@ -26,13 +26,6 @@ def gather(n: Node) -> Value:
     return n.b.take(n[0], _inside(n.b, n[1], n[0].shape[axis]), axis)
 
 
-@operator("ai.onnx.ml.ArrayFeatureExtractor")
-def array_feature_extractor(n: Node) -> Value:
-    x, b = n[0], n.b
-    found = b.take(x, b.reshape(b.convert(n[1], "i64"), [n[1].size]), x.rank - 1)
-    return b.reshape(found, [1, *found.shape]) if x.rank == 1 else found
-
-
 @operator("GatherElements")
 def gather_elements(n: Node) -> Value:
     b, x, axis = n.b, n[0], n.attr("axis", 0) % n[0].rank

@@ -98,6 +98,18 @@ def _linear_classifier(w: Writer) -> None:
         transformed(w, scores, result=1)
 
 
+@learned("Binarizer")
+def _binarizer(w: Writer) -> None:
+    above = w.op("Greater", w[0], w.number(w.attr("threshold", 0.0)))
+    w.op("Cast", above, to=w.type(), result=0)
+
+
+@learned("ArrayFeatureExtractor")
+def _array_feature_extractor(w: Writer) -> None:
+    x = w.unsqueeze(w[0], 0) if w.rank(0) == 1 else w[0]
+    w.op("Gather", x, w.reshape(w[1], -1), axis=-1, result=0)
+
+
 @learned("Scaler")
 def _scaler(w: Writer) -> None:
     x = w.op("Cast", w[0], to=_FLOAT) if w.graph.type_of(w[0]) != _FLOAT else w[0]

@@ -282,11 +282,6 @@ def determinant(n: Node) -> Value:
     return minors[tuple(range(size))]
 
 
-@operator("ai.onnx.ml.Binarizer")
-def binarizer(n: Node) -> Value:
-    return n.b.convert(n.b.compare("GT", n[0], n.attr("threshold", 0.0)), n[0].element)
-
-
 @operator("ai.onnx.preview.training.Momentum")
 def momentum(n: Node) -> list[Value]:
     b = n.b

@@ -13,7 +13,9 @@ import numpy as np
 import onnx
 from onnx import TensorProto, helper
 
+from devscope.frontends.onnx import einsums as _einsums
 from devscope.frontends.onnx import images as _images
+from devscope.frontends.onnx import places as _places
 from devscope.frontends.onnx import quantised as _quantised
 from devscope.frontends.onnx import regions as _regions
 from devscope.frontends.onnx import scans as _scans
@@ -29,7 +31,7 @@ from devscope.frontends.onnx.rewriter import REWRITES, Graph, Writer, rewrites
 from devscope.frontends.onnx.types import Refused, element_of, width
 
 #: Each registers the operators that it writes out.
-MODULES = (_images, _quantised, _regions, _scans, _selections, _series, _suppression, _windows)
+MODULES = (_einsums, _images, _places, _quantised, _regions, _scans, _selections, _series, _suppression, _windows)
 
 
 @rewrites("InstanceNormalization")
@@ -109,27 +111,15 @@ def _softsign(w: Writer) -> None:
 
 @rewrites("MatMul")
 def _product(w: Writer) -> None:
-    """By a row on the left, which torch-mlir lacks."""
+    """By a row on the left, or a column of matrices on the right, which torch-mlir lacks."""
     moved(w.graph, w.node)  # quantised numbers are refused
-    if len(w.graph.shapes.get(w[0]) or [0, 0]) != 1 or len(w.graph.shapes.get(w[1]) or [0]) < 2:
+    ranks = [len(w.graph.shapes.get(name) or [0, 0]) for name in w.node.input]
+    if ranks == [1, 1] or 1 not in ranks:
         w.op("MatMul", *w.node.input, result=0)
         return
-    made = w.op("MatMul", w.unsqueeze(w[0], 0), w[1])
-    w.op("Identity", w.squeeze(made, -2), result=0)
-
-
-@rewrites("GatherND")
-def _gather_many(w: Writer) -> None:
-    """Of indices with several dimensions of any size, torch-mlir forgets all but the first."""
-    shape = w.graph.shapes.get(w[1]) or []
-    count = shape[-1] if shape else None
-    if len(shape) < 3 or w.attr("batch_dims", 0) or not isinstance(count, int):
-        w.op("GatherND", *w.node.input, result=0, **w.attributes)
-        return
-    parts = w.op("GatherND", w[0], w.reshape(w.reshape(w[1], -1), -1, count))
-    rows, rest = (w.part(w.op("Shape", w[1]), 0, 0, -1), w.part(w.op("Shape", w[0]), 0, count, 1 << 31))
-    flat = w.reshape(parts, -1)
-    w.op("Reshape", flat, w.op("Concat", rows, rest, axis=0), result=0)
+    side = ranks.index(1)
+    sides = [w.unsqueeze(w[0], 0), w[1]] if side == 0 else [w[0], w.unsqueeze(w[1], 1)]
+    w.op("Identity", w.squeeze(w.op("MatMul", *sides), side - 2), result=0)
 
 
 @rewrites("MeanVarianceNormalization")

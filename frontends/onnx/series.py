@@ -25,10 +25,11 @@ _DEFAULTS = {"RNN": ["tanh"], "GRU": ["sigmoid", "tanh"], "LSTM": ["sigmoid", "t
 def _recurrent(w: Writer) -> None:
     """A Loop over time for each direction, after a product of the whole sequence with the weights.
 
-    torch-mlir has LSTM, of sequences of one length.
+    torch-mlir has LSTM, of sequences of one length, not backwards only.
     """
     kind = w.node.op_type
-    if kind == "LSTM" and not (w.has(4) or w.has(7) or "activations" in w.attributes or w.attr("layout", 0)):
+    own = w.has(4) or w.has(7) or "activations" in w.attributes or w.attr("layout", 0)
+    if kind == "LSTM" and not own and w.attr("direction", "forward") != "reverse":
         for number, name in enumerate(w.several(kind, *w.node.input, count=len(w.node.output), **w.attributes)):
             if w.wants(number):
                 w.op("Identity", name, result=number)

@@ -92,6 +92,8 @@ def _check(model: Any) -> None:
         element = element_of(number) if number else "f32"
         if element not in _RIGHT_TYPES:
             raise Refused(f"'{info.name}' has elements of type {element} and dimensions known at run time only")
+        if number and not info.type.tensor_type.HasField("shape"):
+            raise Refused(f"'{info.name}' has as many dimensions as are known at run time only")
     for node in all_nodes(model.graph):
         if node.op_type in _RANDOM:
             raise Refused(f"operator {node.op_type} is not supported: it is random")

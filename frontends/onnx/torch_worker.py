@@ -113,7 +113,7 @@ def _answer(text: bytes, resources: dict[str, str], functions: bool) -> tuple[st
                 return "failed", _reason(str(error), model)
         put_loops(module)
         put_broadcasts(module)
-    drop_wrong_assertions(module, import_module("torch_mlir.ir").WalkResult.ADVANCE)
+    drop_wrong_assertions(module)
     return "ok", module.operation.get_asm(enable_debug_info=True)
 
 

@@ -57,7 +57,7 @@ def lower(module: Any) -> bytes | Refusal:
         if left := _left(module):
             return f"torch-mlir has no lowering for {left[0].removeprefix('torch.')}", "", []
         put_loops(module)
-        drop_wrong_assertions(module, ir.WalkResult.ADVANCE)
+        drop_wrong_assertions(module)
         _convert_by_words(module)
         _check_limits(module)
         for op in module.body.operations:

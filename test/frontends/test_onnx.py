@@ -520,6 +520,18 @@ def test_integers_and_constants_of_models_of_any_size() -> None:
     np.testing.assert_array_equal(constant, WEIGHTS)
 
 
+def test_nothing_is_reshaped_as_a_computed_shape_says() -> None:
+    nodes = [
+        node("Shape", "x", "rows", end=1),
+        node("Concat", "rows three", "s", axis=0),
+        node("Reshape", "x s", "y"),
+    ]
+    exe = devscope.compile(model_of(nodes, [info("x", "n", "k")], [info("y", "n", 3)], {"three": np.array([3])}))
+    for rows in (2, 0):
+        x = RNG.standard_normal((rows, 3), np.float32)
+        np.testing.assert_array_equal(exe(x), x)
+
+
 def test_functions_of_models_of_any_size() -> None:
     opsets = [helper.make_opsetid("", 17), helper.make_opsetid("own", 1)]
     nodes = [node("Sigmoid", "a", "s"), node("Mul", "a s", "b")]
@@ -556,6 +568,8 @@ LOOP = helper.make_graph(
         ([helper.make_node("BitShift", ["x", "x"], ["y"], direction="LEFT")],
          [info("x", "n", type=INT64)], "BitShift of"),
         ([helper.make_node("Add", ["x", "x"], ["y"])], [info("x", "n", type=UINT8)], "of quantised numbers"),
+        ([helper.make_node("ConstantOfShape", ["x"], ["z"]), helper.make_node("ReduceSum", ["z"], ["y"])],
+         [info("x", "n", type=INT64)], "'z' has as many dimensions as are known at run time only"),
         ([helper.make_node("Loop", ["", "", "x"], ["", "y"], body=LOOP)],
          [info("x", "n")], "a loop whose rows have a size that none of its operands has"),
     ],

@@ -97,6 +97,7 @@ SUPPORT = {
     [
         ("Scaler", X, [FLOAT], {"offset": [0.1, 0.2, 0.3], "scale": [2.0, 3.0, 0.5]}),
         ("Scaler", CODES, [FLOAT], {"offset": [1.0], "scale": [0.5]}),
+        ("Binarizer", X, [FLOAT], {"threshold": 0.3}),
         *(("Normalizer", X, [FLOAT], {"norm": norm}) for norm in ("L1", "L2")),
         ("Imputer", MISSING, [FLOAT], {"imputed_value_floats": [1.0, 2.0, 3.0], "replaced_value_float": np.nan}),
         ("Imputer", CODES, [INT64], {"imputed_value_int64s": [8], "replaced_value_int64": 3}),
@@ -157,6 +158,31 @@ SUPPORT = {
 )
 def test_as_onnxruntime(kind: str, given: Any, results: list[int], attributes: dict[str, Any], batch: Any) -> None:
     check(kind, given, results, batch, **attributes)
+
+
+@pytest.mark.parametrize("batch", [3, "n"], ids=["known", "any"])
+def test_columns_and_labels_that_are_taken(batch: Any) -> None:
+    """As converters of scikit-learn write them: columns, and labels by the places of the best scores."""
+    take = {"op_type": "ArrayFeatureExtractor", "domain": "ai.onnx.ml"}
+    nodes = [
+        helper.make_node(**take, inputs=["x", "columns"], outputs=["some"]),
+        helper.make_node("ArgMax", ["x"], ["best"], axis=1),
+        helper.make_node(**take, inputs=["labels", "best"], outputs=["label"]),
+    ]
+    constants = {"columns": np.array([[2, 0]]), "labels": np.array([5, 7, 9])}
+    graph = helper.make_graph(
+        nodes,
+        "taken",
+        [helper.make_tensor_value_info("x", FLOAT, [batch, 3])],
+        [helper.make_tensor_value_info("some", FLOAT, [batch, 2]),
+         helper.make_tensor_value_info("label", INT64, [1, batch])],
+        [numpy_helper.from_array(array, name) for name, array in constants.items()],
+    )  # fmt: skip
+    opsets = [helper.make_opsetid("", 17), helper.make_opsetid("ai.onnx.ml", 3)]
+    exe = devscope.compile(helper.make_model(graph, opset_imports=opsets, ir_version=8), cache=False)
+    some, label = exe(x=X[:3])
+    np.testing.assert_array_equal(some, X[:3, [2, 0]])
+    np.testing.assert_array_equal(label, [constants["labels"][X[:3].argmax(1)]])
 
 
 def test_an_ensemble_with_leaves_of_their_own() -> None:

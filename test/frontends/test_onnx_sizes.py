@@ -175,6 +175,20 @@ CASES: dict[str, tuple[list[Any], dict[str, list[int | str]], dict[str, Any]]] =
         {"x": ["n", 4, "h"], "i": ["j", "w", 1]},
         {"row": uniform(4), "zero": np.float32(0), "none": np.array(0)},
     ),
+    "products": (
+        [
+            *(node("Einsum", operands, f"e{k}", equation=equation) for k, (operands, equation) in enumerate((
+                ("a b", "bihd,jhd->bhij"), ("a a", "bihd,bjhd->bhij"), ("row a", "d,...d"), ("a b", "bihd,jhd->"),
+                ("row b row", "k,jhd,d->hkj"), ("b", "jhd->dj"),
+            ))),
+            node("MatMul", "a row", "column"), node("Abs", "some", "size"), node("Neg", "size", "below"),
+            node("Cast", "below", "at", to=TensorProto.INT64),
+            node("GatherND", "a at", "taken"),
+            *(node("ScatterElements", "c at d", kind, axis=1, reduction=kind) for kind in ("max", "min")),
+        ],
+        {"a": ["n", "t", 3, 4], "b": ["k", 3, 4], "some": ["j", 2], "c": ["k", "n"], "d": ["j", 2]},
+        {"row": uniform(4)},
+    ),
     "pads": (
         [
             node("Shape", "x", "s", start=1, end=2), node("Sub", "five s", "d"), node("Sub", "two s", "e"),
@@ -239,12 +253,14 @@ CASES: dict[str, tuple[list[Any], dict[str, list[int | str]], dict[str, Any]]] =
     "loops of known sizes": (
         [
             node("LSTM", "u Lw Lr Lb", "y - yc", hidden_size=5, direction="bidirectional"),
+            node("LSTM", "u Bw Br Bb", "b bh", hidden_size=5, direction="reverse"),
             node("RNN", "v Rw Rr", "r", hidden_size=5),
             node("NonMaxSuppression", "boxes scores some half", "m"),
             node("Cast", "m", "kept", to=TensorProto.FLOAT),
         ],
         {"u": ["t", 2, 4], "v": [3, "n", 4], "boxes": [1, "h", 4], "scores": [1, 2, "h"]},
-        {**recurrent("L", 4, 2), **recurrent("R", 1, 1), "some": np.array([2]), "half": np.float32([0.5])},
+        {**recurrent("L", 4, 2), **recurrent("B", 4, 1), **recurrent("R", 1, 1), "some": np.array([2]),
+         "half": np.float32([0.5])},
     ),
     "selections": (
         [
