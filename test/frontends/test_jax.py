@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import devscope
-from devscope.errors import ArgumentError, ExecutableFormatError, InputError, LoweringError
+from devscope.errors import ArgumentError, ExecutableFormatError, ExecutionError, InputError, LoweringError
 from devscope.runtime.structure import Structure, count_leaves, leaf_paths
 
 jax = pytest.importorskip("jax")
@@ -181,6 +181,17 @@ def test_as_many_of_the_largest_as_a_dimension_says() -> None:
     for size in (1, 5):
         for got, wanted in zip(exe(x[:, :size]), function(x[:, :size]), strict=True):
             np.testing.assert_array_equal(got, wanted)
+
+
+def test_sizes_that_break_a_constraint() -> None:
+    rows, few = jax.export.symbolic_shape("a, b", constraints=["a >= b"])
+    shapes = [jax.ShapeDtypeStruct((size,), np.float32) for size in (rows, few)]
+    exe = devscope.compile(lambda x, y: x[: y.shape[0]] + y, shapes, cache=False)
+    np.testing.assert_array_equal(exe(X[0], X[0, :2]), 2 * X[0, :2])
+    with pytest.raises(ExecutionError) as error:
+        exe(X[0, :1], X[0, :2])
+    assert "constraint a >= b" in str(error.value)
+    assert "{" not in str(error.value)  # JAX has places of numbers in its messages
 
 
 @pytest.mark.long
