@@ -201,6 +201,17 @@ def _depth_to_space(w: Writer) -> None:
     w.op("DepthToSpace", x, blocksize=size, mode="DCR", result=0)
 
 
+@rewrites("SpaceToDepth")
+def _space_to_depth(w: Writer) -> None:
+    size = w.attr("blocksize")
+    step = w.constant(size, np.int64)
+    count, channels, *extents = (w.extent(w[0], axis) for axis in range(4))
+    height, width = (w.op("Div", extent, step) for extent in extents)
+    parts = w.op("Transpose", w.shaped(w[0], count, channels, height, size, width, size), perm=[0, 3, 5, 1, 2, 4])
+    depth = w.op("Mul", channels, w.constant(size * size, np.int64))
+    w.op("Identity", w.shaped(parts, count, depth, height, width), result=0)
+
+
 @rewrites("Reshape")
 def _reshape(w: Writer) -> None:
     """Where several dimensions of any size become one, torch-mlir takes some of them to be 1: not of one dimension."""
@@ -376,7 +387,8 @@ def rewritten(model: Any, outside: Mapping[str, memoryview]) -> tuple[Any, dict[
     kept = [tensor for tensor in result.graph.initializer if tensor.name in used]
     del result.graph.initializer[:]
     result.graph.initializer.extend(kept)
-    known = [info for info in result.graph.value_info if info.name not in graph.whole]
+    values = used - {*graph.whole}  # some exporters say types of constants, too
+    known = [info for info in result.graph.value_info if info.name in values]
     del result.graph.value_info[:]
     result.graph.value_info.extend(known)
     return inferred(result), {name: data for name, data in graph.outside.items() if name in used}

@@ -141,6 +141,7 @@ CASES: dict[str, tuple[list[Any], dict[str, list[int | str]], dict[str, Any]]] =
             node("LpPool", "x", "l3", kernel_shape=[2, 2], dilations=[2, 3]),
             node("MaxPool", "z", "most at", kernel_shape=[2, 2], strides=[2, 2]), node("Shape", "z", "size"),
             node("MaxUnpool", "most at size", "u0", kernel_shape=[2, 2], strides=[2, 2]),
+            node("SpaceToDepth", "z", "deep", blocksize=2),
             node("MaxUnpool", "most at", "u1", kernel_shape=[2, 2], strides=[2, 2]),
             node("Col2Im", "columns image block", "c0", pads=[1, 0, 0, 1], strides=[2, 1], dilations=[1, 2]),
         ],
