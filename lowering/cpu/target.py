@@ -22,8 +22,8 @@ from devscope.lowering.constants import ConstantTable
 from devscope.lowering.copies import copy_as_linalg, is_whole_copy
 from devscope.lowering.cpu import math_functions
 from devscope.lowering.cpu.booleans import access_as_bytes
-from devscope.lowering.cpu.brain_floats import expand_brain_floats
 from devscope.lowering.cpu.kernel_tables import FOLDER, built_in_rows
+from devscope.lowering.cpu.short_floats import expand_short_floats
 from devscope.lowering.divisions import guard_rounding
 from devscope.lowering.expansions import Expansion
 from devscope.lowering.interop.bindings import ir
@@ -135,7 +135,7 @@ def _call_kernels(
     if kernels is None:
         return _Kernels(library)
     expansions.expand(mlir_util.walk(kernels.operation), machine.expansions)
-    expand_brain_floats(mlir_util.walk(kernels.operation))
+    expand_short_floats(mlir_util.walk(kernels.operation))
     outline_tasks(kernels, "devscope_kernel_task")
     run_passes(kernels.operation, pipeline("cpu/kernels"))
     text = _to_llvm_ir(kernels, run_passes)
@@ -173,7 +173,7 @@ def _to_llvm(module: Any, schedules: Schedules, kernels: _Kernels, run_passes: R
     run_passes(module.operation, pipeline("cpu/to_loops"))
     poll_in_loops(module)
     far = math_functions.call_far_functions(module, machine.vector_bytes) if has_far else ""
-    expand_brain_floats(mlir_util.walk(module.operation))
+    expand_short_floats(mlir_util.walk(module.operation))
     outline_tasks(module, "devscope_task")
     return _to_llvm_ir(module, run_passes) + far, kernels.text
 

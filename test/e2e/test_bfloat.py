@@ -33,6 +33,30 @@ func.func @casts(%a: tensor<?xbf16>, %d: tensor<?xf64>, %f: tensor<?xf32>, %i: t
   %4 = math.exp %a : tensor<?xbf16>
   return %0, %1, %2, %3, %4 : tensor<?xf64>, tensor<?xbf16>, tensor<?xbf16>, tensor<?xbf16>, tensor<?xbf16>
 }
+func.func @functions(%a: tensor<?xbf16>, %b: tensor<?xbf16>)
+    -> (tensor<?xbf16>, tensor<?xbf16>, tensor<?xbf16>, tensor<?xbf16>, tensor<?xbf16>, tensor<?xbf16>) {
+  %0 = math.sqrt %a : tensor<?xbf16>
+  %1 = math.rsqrt %a : tensor<?xbf16>
+  %2 = math.floor %a : tensor<?xbf16>
+  %3 = math.roundeven %a : tensor<?xbf16>
+  %4 = arith.cmpf ugt, %a, %b : tensor<?xbf16>
+  %5 = arith.select %4, %a, %b : tensor<?xi1>, tensor<?xbf16>
+  %6 = math.fma %a, %a, %b : tensor<?xbf16>
+  return %0, %1, %2, %3, %5, %6
+    : tensor<?xbf16>, tensor<?xbf16>, tensor<?xbf16>, tensor<?xbf16>, tensor<?xbf16>, tensor<?xbf16>
+}
+func.func @signs(%a: tensor<?xbf16>, %b: tensor<?xbf16>) -> (tensor<?xbf16>, tensor<?xbf16>, tensor<?xbf16>) {
+  %0 = math.absf %a : tensor<?xbf16>
+  %1 = arith.negf %a : tensor<?xbf16>
+  %2 = math.copysign %a, %b : tensor<?xbf16>
+  return %0, %1, %2 : tensor<?xbf16>, tensor<?xbf16>, tensor<?xbf16>
+}
+func.func @integers(%a: tensor<?xbf16>, %i: tensor<?xi8>) -> (tensor<?xi32>, tensor<?xbf16>, tensor<?xbf16>) {
+  %0 = arith.fptosi %a : tensor<?xbf16> to tensor<?xi32>
+  %1 = arith.sitofp %i : tensor<?xi8> to tensor<?xbf16>
+  %2 = arith.uitofp %i : tensor<?xi8> to tensor<?xbf16>
+  return %0, %1, %2 : tensor<?xi32>, tensor<?xbf16>, tensor<?xbf16>
+}
 func.func @numbers(%x: bf16, %t: tensor<4xbf16>) -> (tensor<4xbf16>, tensor<bf16>) {
   %low = arith.constant 0xFF80 : bf16
   %e = tensor.empty() : tensor<4xbf16>
@@ -88,6 +112,36 @@ def test_all_numbers(default: str) -> None:
         quotients, largest = executable.run("numbers", BF16(3), t)
         assert_same(quotients, t / BF16(3))
         assert_same(largest, BF16(np.inf))
+
+
+@pytest.mark.parametrize("default", ["cpu:0", "opencl:0"])
+def test_functions_of_all_numbers(default: str) -> None:
+    """Computed in f32, rounded once; signs are those of NaNs, too."""
+    a = np.arange(65536, dtype=np.uint16).view(BF16)
+    b = np.random.default_rng(0).permutation(a)
+    x, y = a.astype(np.float32), b.astype(np.float32)
+    with devscope.compile(PROGRAM, default=default, cache=False) as executable, np.errstate(all="ignore"):
+        root, inverse, floor, even, chosen, more = executable.run("functions", a, b)
+        inverses = 1 / np.sqrt(x.astype(np.float64))
+        expected = np.sqrt(x), inverses, np.floor(x), np.rint(x), np.where(~(x <= y), x, y)
+        normal = np.isfinite(x) & (np.abs(x) >= 2.0**-126)
+        is_host = default == "cpu:0"  # OpenCL's functions may take small numbers for 0, and change NaNs
+        for number, (found, each) in enumerate(zip((root, inverse, floor, even, chosen), expected, strict=True)):
+            where = slice(None) if is_host or number >= 2 else normal
+            assert_same(found[where], each.astype(np.float32).astype(BF16)[where])
+        exact = x.astype(np.float64) ** 2 + y
+        sane = np.isfinite(exact) & (np.abs(exact) < 1e30) & (np.abs(exact) > 1e-30)
+        np.testing.assert_allclose(more.astype(np.float64)[sane], exact[sane], 2.0**-8)
+        bits = [each.view(np.uint16) for each in executable.run("signs", a, b)]
+        i, j = a.view(np.uint16), b.view(np.uint16)
+        for found, each in zip(bits, (i & 0x7FFF, i ^ 0x8000, i & 0x7FFF | j & 0x8000), strict=True):
+            np.testing.assert_array_equal(found[is_host | normal], each[is_host | normal])
+        k = np.arange(256, dtype=np.uint8)
+        small = a[np.abs(x) < 2.0**31]
+        whole, signed, unsigned = executable.run("integers", small, k.view(np.int8))
+        np.testing.assert_array_equal(whole, small.astype(np.float32).astype(np.int32))
+        assert_same(signed, k.view(np.int8).astype(np.float32))
+        assert_same(unsigned, k.astype(np.float32))
 
 
 def test_contractions(monkeypatch: pytest.MonkeyPatch) -> None:

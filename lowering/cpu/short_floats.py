@@ -1,0 +1,175 @@
+"""bf16 on processors, and roots of f16: computed in f32, and rounded by arithmetic, which vectors have.
+
+LLVM does the same, but takes vectors apart, and calls a function for each bf16 that it rounds. Upstream's passes
+for that, arith-emulate-unsupported-floats and arith-expand{include-bf16}, change signs (negf) by way of f32, too,
+and make one positive NaN of all.
+"""
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from devscope.lowering.expansions import Expansion, element_type, expand, in_single, like
+from devscope.lowering.interop.bindings import ir
+
+_COMPUTED = (
+    *(f"arith.{name}" for name in ("addf", "subf", "mulf", "divf")),
+    *(f"arith.{name}" for name in ("maximumf", "minimumf", "maxnumf", "minnumf")),
+    *(f"math.{name}" for name in ("fma", "floor", "ceil", "trunc", "round", "roundeven")),
+)
+
+_ROOTS = ("math.sqrt", "math.rsqrt")
+
+
+def expand_short_floats(ops: Iterable[Any]) -> None:
+    """Replace what is done with bf16, and roots of f16, among ``ops``: code behind which is LLVM's."""
+    found = [op for op in ops if op.name in _EXPANSIONS and any(map(_is_short, (*op.operands, *op.results)))]
+    if found:
+        expand(found, _EXPANSIONS)
+
+
+def _is_brain_float(value: Any) -> bool:
+    return isinstance(element_type(value.type), ir.BF16Type)
+
+
+def _is_short(value: Any) -> bool:
+    return isinstance(element_type(value.type), (ir.BF16Type, ir.F16Type))
+
+
+def _compute(op: Any) -> str:
+    return in_single(op) if _is_brain_float(op.results[0]) else ""
+
+
+def _root(op: Any) -> str:
+    return in_single(op) if _is_short(op.results[0]) else ""
+
+
+def _select(op: Any) -> str:
+    """In f32: LLVM makes a choice of bf16 of one of their bits, and takes vectors apart for it."""
+    condition, type_ = op.operands[0].type, op.results[0].type
+    if not _is_brain_float(op.results[0]):
+        return ""
+    f32 = like(type_, "f32")
+    types = f32 if str(condition) == "i1" else f"{condition}, {f32}"
+    return f"""
+        %a = arith.extf %1 : {type_} to {f32}
+        %b = arith.extf %2 : {type_} to {f32}
+        %y = arith.select %0, %a, %b : {types}
+        %r = arith.truncf %y : {f32} to {type_}
+    """
+
+
+def _compare(op: Any) -> str:
+    type_ = op.operands[0].type
+    if not _is_brain_float(op.operands[0]):
+        return ""
+    f32, predicate = like(type_, "f32"), op.attributes["predicate"]
+    return f"""
+        %a = arith.extf %0 : {type_} to {f32}
+        %b = arith.extf %1 : {type_} to {f32}
+        %r = "arith.cmpf"(%a, %b) {{predicate = {predicate}}} : ({f32}, {f32}) -> {op.results[0].type}
+    """
+
+
+def _to_integer(op: Any) -> str:
+    source, type_ = op.operands[0].type, op.results[0].type
+    if not _is_brain_float(op.operands[0]):
+        return ""
+    f32 = like(source, "f32")
+    return f"""
+        %a = arith.extf %0 : {source} to {f32}
+        %r = {op.name} %a : {f32} to {type_}
+    """
+
+
+def _of_integer(op: Any) -> str:
+    source, type_ = op.operands[0].type, op.results[0].type
+    if not _is_brain_float(op.results[0]):
+        return ""
+    f32 = like(type_, "f32")
+    return f"""
+        %a = {op.name} %0 : {source} to {f32}
+        %r = arith.truncf %a : {f32} to {type_}
+    """
+
+
+def _of_bits(op: Any) -> str:
+    """A change of the sign, also that of a NaN."""
+    type_ = op.results[0].type
+    if not _is_brain_float(op.results[0]):
+        return ""
+    bits = like(type_, "i16")
+    steps = {
+        "arith.negf": f"%y = arith.xori %a, %sign : {bits}",
+        "math.absf": f"%y = arith.andi %a, %others : {bits}",
+        "math.copysign": f"""
+            %b = arith.bitcast %1 : {type_} to {bits}
+            %size = arith.andi %a, %others : {bits}
+            %of_other = arith.andi %b, %sign : {bits}
+            %y = arith.ori %size, %of_other : {bits}""",
+    }
+    return f"""
+        %a = arith.bitcast %0 : {type_} to {bits}
+        {_constant("sign", -0x8000, bits)}
+        {_constant("others", 0x7FFF, bits)}
+        {steps[op.name]}
+        %r = arith.bitcast %y : {bits} to {type_}
+    """
+
+
+def _extend(op: Any) -> str:
+    """The bits of a bf16 are the upper ones of an f32."""
+    source, type_ = op.operands[0].type, op.results[0].type
+    if not _is_brain_float(op.operands[0]):
+        return ""
+    i16, i32, f32 = (like(type_, element) for element in ("i16", "i32", "f32"))
+    wide = "" if str(type_) == f32 else f"%more = arith.extf %y : {f32} to {type_}"
+    return f"""
+        %bits = arith.bitcast %0 : {source} to {i16}
+        %upper = arith.extui %bits : {i16} to {i32}
+        {_constant("width", 16, i32)}
+        %moved = arith.shli %upper, %width : {i32}
+        %y = arith.bitcast %moved : {i32} to {f32}
+        {wide}
+    """
+
+
+def _round(op: Any) -> str:
+    """To nearest, ties to even, of an f32: about half of the last digit is added to the bits. A NaN stays one."""
+    source, type_ = op.operands[0].type, op.results[0].type
+    if not _is_brain_float(op.results[0]) or not isinstance(element_type(source), ir.F32Type):
+        return ""
+    i1, i16, i32 = (like(type_, element) for element in ("i1", "i16", "i32"))
+    return f"""
+        %bits = arith.bitcast %0 : {source} to {i32}
+        {_constant("width", 16, i32)}
+        {_constant("one", 1, i32)}
+        {_constant("below_half", 0x7FFF, i32)}
+        {_constant("quiet", 0x40, i32)}
+        %upper = arith.shrui %bits, %width : {i32}
+        %odd = arith.andi %upper, %one : {i32}
+        %half = arith.addi %odd, %below_half : {i32}
+        %more = arith.addi %bits, %half : {i32}
+        %rounded = arith.shrui %more, %width : {i32}
+        %no_number = arith.ori %upper, %quiet : {i32}
+        %is_nan = arith.cmpf uno, %0, %0 : {source}
+        %chosen = arith.select %is_nan, %no_number, %rounded : {i1}, {i32}
+        %narrow = arith.trunci %chosen : {i32} to {i16}
+        %y = arith.bitcast %narrow : {i16} to {type_}
+    """
+
+
+def _constant(name: str, number: int, type_: str) -> str:
+    return f"%{name} = arith.constant {f'dense<{number}>' if 'vector' in type_ else number} : {type_}"
+
+
+_EXPANSIONS: Mapping[str, Expansion] = {
+    **dict.fromkeys(_COMPUTED, _compute),
+    **dict.fromkeys(_ROOTS, _root),
+    **dict.fromkeys(("arith.negf", "math.absf", "math.copysign"), _of_bits),
+    **dict.fromkeys(("arith.fptosi", "arith.fptoui"), _to_integer),
+    **dict.fromkeys(("arith.sitofp", "arith.uitofp"), _of_integer),
+    "arith.cmpf": _compare,
+    "arith.select": _select,
+    "arith.extf": _extend,
+    "arith.truncf": _round,
+}
