@@ -151,6 +151,11 @@ def _remainder(made: _Made, x: Any, y: Any) -> Any:
     return made(aten.sub.int, x, made(aten.mul.int, made(aten.floordiv.int, x, y), y))
 
 
+def _quotient(made: _Made, x: Any, y: Any) -> Any:
+    """``torch.compile`` makes tensors of floats that are divided, after all is decomposed."""
+    return made(aten.div.Tensor, x, y)
+
+
 def _pairwise(target: Any) -> Callable[..., Any]:
     def paired(made: _Made, x: Any, y: Any) -> Any:
         return None if is_float(x) or is_float(y) else made(target, x, y)
@@ -189,6 +194,7 @@ _RULES: dict[Any, Callable[..., Any]] = {
     getattr(torch, "_sym_sqrt"): _root,  # noqa: B009  (it has no public name)
     operator.pow: _power,
     operator.mod: _remainder,
+    aten.true_divide.Tensor: _quotient,
 }
 _VALUES: dict[Any, Callable[..., Any]] = {
     aten.Float.Scalar: torch.sym_float,

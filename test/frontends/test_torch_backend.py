@@ -54,6 +54,15 @@ def test_results_and_one_compilation_for_all_sizes(compilations: list[Any], devi
     assert len(compilations) == 1
 
 
+def test_images_of_any_size_grow_by_a_factor() -> None:
+    torch._dynamo.reset()
+    grown, options = nn.functional.interpolate, {"fallback": "error", "cache": False}
+    run = torch.compile(lambda x: grown(x, scale_factor=2), backend="devscope", dynamic=True, options=options)
+    for rows in (8, 11):
+        x = tensor(1, 2, rows, 9)
+        torch.testing.assert_close(run(x), grown(x, scale_factor=2))
+
+
 def test_sizes_that_vary_are_found_dynamic(compilations: list[Any]) -> None:
     eager = model()
     run = compiled(eager)
