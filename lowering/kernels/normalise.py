@@ -1,8 +1,8 @@
 """Operations on tensors in the forms that kernels are made for.
 
 Contractions, whatever they are called, become ``linalg.contract``, in whose indexing maps the transposes and
-broadcasts of their operands are folded: packing reads any layout. Convolutions whose windows have one element are
-contractions.
+broadcasts of their operands are folded: packing reads any layout. So are extensions of elements, which it does,
+too: tensors and constants of fewer bits are read. Convolutions whose windows have one element are contractions.
 """
 
 from collections.abc import Collection, Sequence
@@ -15,6 +15,7 @@ from devscope.lowering.kernels.contraction_match import sums_products
 from devscope.lowering.windows import sum_of_loops
 
 _SIGNED = {"arith.extsi": "cast_signed", "arith.extui": "cast_unsigned"}
+_EXTENSIONS = ("arith.extf", *_SIGNED)
 
 
 def contractions_of(module: Any) -> list[Any]:
@@ -58,6 +59,12 @@ def _normalise(op: Any, linalg: Any) -> None:
     summed = set(range(maps[2].n_dims)) - set(_loops(maps[2]))
     for number in (0, 1):
         operands[number], maps[number] = _source(operands[number], maps[number], summed, linalg)
+    extended = [_extended(*pair, linalg) for pair in zip(operands[:2], maps, strict=False)]
+    is_wide = all(_element(value) == _element(op.results[0]) for value in operands)
+    if is_wide and None not in extended and len({(kind, _element(value)) for kind, value, _ in extended}) == 1:
+        for number, (kind, value, map_) in enumerate(extended):
+            operands[number], maps[number] = _source(value, map_, summed, linalg)
+            cast = _cast_text(kind)
     _contract(op, operands, maps, cast)
 
 
@@ -131,7 +138,33 @@ def _cast(op: Any) -> str | None:
     casts = {inner.name for inner in mlir_util.children(op) if inner.name in _SIGNED}
     if len(casts) > 1:
         return None
-    return "".join(f"{{cast = #linalg.type_fn<{_SIGNED[name]}>}}" for name in casts)
+    return "".join(map(_cast_text, casts))
+
+
+def _cast_text(name: str) -> str:
+    return f"{{cast = #linalg.type_fn<{_SIGNED[name]}>}}" if name in _SIGNED else ""
+
+
+def only_extends(op: Any) -> bool:
+    """Whether ``op`` computes the same elements in a wider type, and nothing else."""
+    if op.name in _EXTENSIONS:
+        return True
+    if op.name != "linalg.generic" or len(op.operands) != 2:
+        return False
+    return [inner.name in _EXTENSIONS for inner in mlir_util.children(op)] == [True, False]
+
+
+def _extended(tensor: Any, map_: Any, linalg: Any) -> tuple[str, Any, Any] | None:
+    """How ``tensor`` is extended, what of, and the map for that."""
+    op = None if isinstance(tensor.owner, ir.Block) else tensor.owner.operation
+    if op is None or not only_extends(op):
+        return None
+    if op.name in _EXTENSIONS:
+        return op.name, op.operands[0], map_
+    maps = _maps(op, linalg)
+    if maps is None:
+        return None
+    return mlir_util.children(op)[0].name, op.operands[0], _composed(map_, *maps)
 
 
 def _source(tensor: Any, map_: Any, summed: Collection[int], linalg: Any) -> tuple[Any, Any]:
@@ -144,17 +177,19 @@ def _source(tensor: Any, map_: Any, summed: Collection[int], linalg: Any) -> tup
         maps = _moved(op, linalg)
         if maps is None:
             break
-        source, target = maps
-        by_loop = {
-            ir.AffineDimExpr(loop).position: expression
-            for loop, expression in zip(target.results, map_.results, strict=True)
-        }
-        results = [by_loop[ir.AffineDimExpr(loop).position] for loop in source.results]
-        kept = {ir.AffineDimExpr(loop).position for loop in results}
+        made = _composed(map_, *maps)
+        kept = set(_loops(made))
         if any(loop in summed and loop not in kept for loop in _loops(map_)):
             break
-        tensor, map_ = op.operands[0], ir.AffineMap.get(map_.n_dims, 0, results, op.context)
+        tensor, map_ = op.operands[0], made
     return tensor, map_
+
+
+def _composed(map_: Any, source: Any, target: Any) -> Any:
+    """The map for what an operation reads by ``source``, and ``map_`` for what it writes by ``target``."""
+    by_loop = dict(zip(_loops(target), map_.results, strict=True))
+    results = [by_loop[loop] for loop in _loops(source)]
+    return ir.AffineMap.get(map_.n_dims, 0, results, map_.context)
 
 
 def moved_axes(op: Any, linalg: Any) -> dict[int, int] | None:
@@ -177,5 +212,10 @@ def _moved(op: Any, linalg: Any) -> tuple[Any, Any] | None:
         (end,) = [inner for inner in mlir_util.children(op)][-1:]
         if len(mlir_util.children(op)) != 1 or end.operands[0] != block.arguments[0]:
             return None
+    return _maps(op, linalg)
+
+
+def _maps(op: Any, linalg: Any) -> tuple[Any, Any] | None:
+    """Those of what is read and written; None if elements are not read where others are not."""
     source, target = (ir.AffineMapAttr(attribute).value for attribute in linalg.get_indexing_maps(op))
     return (source, target) if source.is_projected_permutation and target.is_permutation else None

@@ -14,7 +14,7 @@ from typing import Any
 from devscope.lowering import mlir_util
 from devscope.lowering.interop import bindings
 from devscope.lowering.interop.bindings import ir
-from devscope.lowering.kernels.normalise import contractions_of, moved_axes
+from devscope.lowering.kernels.normalise import contractions_of, moved_axes, only_extends
 from devscope.lowering.windows import sum_of_loops
 
 _KEPT = "devscope.apart"
@@ -23,8 +23,6 @@ _COPY = "bufferization.alloc_tensor"
 
 _VIEWS = ("tensor.cast", "tensor.collapse_shape", "tensor.expand_shape")
 _SLOW = ("math.", "arith.div", "arith.rem")
-_EXTENSIONS = ("arith.extf", "arith.extsi", "arith.extui")
-"""Which contractions do themselves."""
 
 
 def keep_operands_apart(module: Any) -> None:
@@ -153,15 +151,6 @@ def _keep(user: Any, number: int, linalg: Any) -> None:
                 insert_copy(user, number)
             return
         user, number = op, 0
-
-
-def only_extends(op: Any) -> bool:
-    """Whether ``op`` computes the same elements in a wider type, and nothing else."""
-    if op.name in _EXTENSIONS:
-        return True
-    if op.name != "linalg.generic" or len(op.operands) != 2:
-        return False
-    return [inner.name in _EXTENSIONS for inner in mlir_util.children(op)] == [True, False]
 
 
 def is_elementwise(op: Any, linalg: Any) -> bool:

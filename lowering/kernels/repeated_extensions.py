@@ -8,7 +8,7 @@ from typing import Any
 
 from devscope.lowering import mlir_util
 from devscope.lowering.interop.bindings import ir
-from devscope.lowering.kernels.operands_apart import only_extends
+from devscope.lowering.kernels.normalise import only_extends
 
 _USERS = ("linalg.", "arith.", "math.")
 

@@ -688,3 +688,38 @@ def test_sums_over_what_is_repeated(target: str, size: int) -> None:
     wants = [np.outer(v, m.sum(0)), np.outer(m.sum(1), v), np.broadcast_to(s * m.sum(0), m.shape)]
     for got, want in zip(program.run("main", v, s, m), wants, strict=True):
         np.testing.assert_allclose(got, want, rtol=1e-4, atol=1e-4)
+
+
+EXTENDED = """
+func.func @main(%a: tensor<37x130x{of}>, %b: tensor<70x130x{of}>) -> (tensor<37x70x{to}>, tensor<37x130x{to}>) {{
+  %zero = arith.constant {zero} : {to}
+  %e = tensor.empty() : tensor<130x70x{of}>
+  %bt = linalg.transpose ins(%b : tensor<70x130x{of}>) outs(%e : tensor<130x70x{of}>) permutation = [1, 0]
+  %x = {extend} %a : tensor<37x130x{of}> to tensor<37x130x{to}>
+  %y = {extend} %bt : tensor<130x70x{of}> to tensor<130x70x{to}>
+  %c = tensor.splat %zero : tensor<37x70x{to}>
+  %r = linalg.matmul ins(%x, %y : tensor<37x130x{to}>, tensor<130x70x{to}>)
+    outs(%c : tensor<37x70x{to}>) -> tensor<37x70x{to}>
+  return %r, %x : tensor<37x70x{to}>, tensor<37x130x{to}>
+}}
+"""
+
+
+@pytest.mark.parametrize("default", ["cpu:0", "opencl:0"])
+@pytest.mark.parametrize(
+    ("of", "to", "extend"),
+    [
+        *(("bf16", "f32", "arith.extf"), ("f16", "f32", "arith.extf"), ("f32", "f64", "arith.extf")),
+        *(("i8", "i32", "arith.extsi"), ("i8", "i32", "arith.extui"), ("i32", "i64", "arith.extui")),
+    ],
+)
+def test_operands_that_are_extended_before(of: str, to: str, extend: str, default: str) -> None:
+    """Kernels read the tensors of fewer bits, and extend as the program does."""
+    rng, wide = np.random.default_rng(0), np.int64 if to.startswith("i") else np.float64
+    a, b = (rng.integers(-100, 100, (m, 130)).astype(DTYPES[of]) for m in (37, 70))
+    text = EXTENDED.format(of=of, to=to, extend=extend, zero="0.0" if to.startswith("f") else "0")
+    result, x = devscope.compile(text, default=default)(a, b)
+    unsigned = [each.view(f"u{each.itemsize}") if extend == "arith.extui" else each for each in (a, b)]
+    one, other = (each.astype(wide) for each in unsigned)
+    np.testing.assert_array_equal(x, one.astype(x.dtype))
+    np.testing.assert_array_equal(result, (one @ other.T).astype(result.dtype))
