@@ -59,9 +59,10 @@ def _normalise(op: Any, linalg: Any) -> None:
     summed = set(range(maps[2].n_dims)) - set(_loops(maps[2]))
     for number in (0, 1):
         operands[number], maps[number] = _source(operands[number], maps[number], summed, linalg)
-    extended = [_extended(*pair, linalg) for pair in zip(operands[:2], maps, strict=False)]
     is_wide = all(_element(value) == _element(op.results[0]) for value in operands)
-    if is_wide and None not in extended and len({(kind, _element(value)) for kind, value, _ in extended}) == 1:
+    pairs = zip(operands[:2], maps, strict=False) if is_wide else ()
+    extended = [found for pair in pairs if (found := _extended(*pair, linalg)) is not None]
+    if len(extended) == 2 and len({(kind, _element(value)) for kind, value, _ in extended}) == 1:
         for number, (kind, value, map_) in enumerate(extended):
             operands[number], maps[number] = _source(value, map_, summed, linalg)
             cast = _cast_text(kind)
