@@ -163,7 +163,7 @@ def _extended(tensor: Any, map_: Any, linalg: Any) -> tuple[str, Any, Any] | Non
     if op.name in _EXTENSIONS:
         return op.name, op.operands[0], map_
     maps = _maps(op, linalg)
-    if maps is None:
+    if maps is None or not maps[0].is_permutation:
         return None
     return mlir_util.children(op)[0].name, op.operands[0], _composed(map_, *maps)
 
