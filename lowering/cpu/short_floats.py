@@ -5,16 +5,18 @@ for that, arith-emulate-unsupported-floats and arith-expand{include-bf16}, chang
 and make one positive NaN of all.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
-from devscope.lowering.expansions import Expansion, element_type, expand, in_single, like
+from devscope.lowering.expansions import Expansion, element_type, expand, like
 from devscope.lowering.interop.bindings import ir
 
 _COMPUTED = (
     *(f"arith.{name}" for name in ("addf", "subf", "mulf", "divf")),
     *(f"arith.{name}" for name in ("maximumf", "minimumf", "maxnumf", "minnumf")),
     *(f"math.{name}" for name in ("fma", "floor", "ceil", "trunc", "round", "roundeven")),
+    *(f"arith.{name}" for name in ("fptosi", "fptoui", "sitofp", "uitofp", "cmpf")),
+    "arith.select",  # of bits, LLVM makes a choice of bf16 of it again, and takes vectors apart
 )
 
 _ROOTS = ("math.sqrt", "math.rsqrt")
@@ -36,60 +38,31 @@ def _is_short(value: Any) -> bool:
 
 
 def _compute(op: Any) -> str:
-    return in_single(op) if _is_brain_float(op.results[0]) else ""
+    """The same operation in f32 where it is in bf16; other operands and results stay."""
+    return _in_single(op, _is_brain_float)
 
 
 def _root(op: Any) -> str:
-    return in_single(op) if _is_short(op.results[0]) else ""
+    return _in_single(op, _is_short)
 
 
-def _select(op: Any) -> str:
-    """In f32: LLVM makes a choice of bf16 of one of their bits, and takes vectors apart for it."""
-    condition, type_ = op.operands[0].type, op.results[0].type
-    if not _is_brain_float(op.results[0]):
+def _in_single(op: Any, is_short: Callable[[Any], bool]) -> str:
+    (result,), operands = op.results, list(op.operands)
+    short = [number for number, value in enumerate(operands) if is_short(value)]
+    if not short and not is_short(result):
         return ""
-    f32 = like(type_, "f32")
-    types = f32 if str(condition) == "i1" else f"{condition}, {f32}"
-    return f"""
-        %a = arith.extf %1 : {type_} to {f32}
-        %b = arith.extf %2 : {type_} to {f32}
-        %y = arith.select %0, %a, %b : {types}
-        %r = arith.truncf %y : {f32} to {type_}
-    """
-
-
-def _compare(op: Any) -> str:
-    type_ = op.operands[0].type
-    if not _is_brain_float(op.operands[0]):
-        return ""
-    f32, predicate = like(type_, "f32"), op.attributes["predicate"]
-    return f"""
-        %a = arith.extf %0 : {type_} to {f32}
-        %b = arith.extf %1 : {type_} to {f32}
-        %r = "arith.cmpf"(%a, %b) {{predicate = {predicate}}} : ({f32}, {f32}) -> {op.results[0].type}
-    """
-
-
-def _to_integer(op: Any) -> str:
-    source, type_ = op.operands[0].type, op.results[0].type
-    if not _is_brain_float(op.operands[0]):
-        return ""
-    f32 = like(source, "f32")
-    return f"""
-        %a = arith.extf %0 : {source} to {f32}
-        %r = {op.name} %a : {f32} to {type_}
-    """
-
-
-def _of_integer(op: Any) -> str:
-    source, type_ = op.operands[0].type, op.results[0].type
-    if not _is_brain_float(op.results[0]):
-        return ""
-    f32 = like(type_, "f32")
-    return f"""
-        %a = {op.name} %0 : {source} to {f32}
-        %r = arith.truncf %a : {f32} to {type_}
-    """
+    names = [f"%x{number}" if number in short else f"%{number}" for number in range(len(operands))]
+    types = [str(value.type) for value in operands]
+    lines: list[str] = []
+    for number in short:
+        types[number] = like(operands[number].type, "f32")
+        lines.append(f"%x{number} = arith.extf %{number} : {operands[number].type} to {types[number]}")
+    wide = like(result.type, "f32") if is_short(result) else str(result.type)
+    attributes = f"{{predicate = {op.attributes['predicate']}}}" if "predicate" in op.attributes else ""
+    lines.append(f'%y = "{op.name}"({", ".join(names)}) {attributes} : ({", ".join(types)}) -> {wide}')
+    if is_short(result):
+        lines.append(f"%r = arith.truncf %y : {wide} to {result.type}")
+    return "\n".join(lines)
 
 
 def _of_bits(op: Any) -> str:
@@ -166,10 +139,6 @@ _EXPANSIONS: Mapping[str, Expansion] = {
     **dict.fromkeys(_COMPUTED, _compute),
     **dict.fromkeys(_ROOTS, _root),
     **dict.fromkeys(("arith.negf", "math.absf", "math.copysign"), _of_bits),
-    **dict.fromkeys(("arith.fptosi", "arith.fptoui"), _to_integer),
-    **dict.fromkeys(("arith.sitofp", "arith.uitofp"), _of_integer),
-    "arith.cmpf": _compare,
-    "arith.select": _select,
     "arith.extf": _extend,
     "arith.truncf": _round,
 }

@@ -26,7 +26,7 @@ LEAST_WORK = 4096
 WIDE_SUMS = {"f16": "f32", "bf16": "f32"}
 """The types that sums are computed in, where it is not that of the result."""
 
-_EXTENSIONS = ("arith.extf", "arith.extsi", "arith.extui")
+EXTENSIONS = ("arith.extf", "arith.extsi", "arith.extui")
 
 
 class Place(Enum):
@@ -177,7 +177,7 @@ def sums_products(op: Any) -> str | None:
     *steps, end = mlir_util.children(op)
     products = [step for step in steps if step.name in ("arith.mulf", "arith.muli")]
     additions = [step for step in steps if step.name in ("arith.addf", "arith.addi")]
-    extensions = [step for step in steps if step.name in _EXTENSIONS]
+    extensions = [step for step in steps if step.name in EXTENSIONS]
     if len(steps) != 2 + len(extensions) or len(products) != 1 or len(additions) != 1:
         return None
     names = {step.name for step in extensions}

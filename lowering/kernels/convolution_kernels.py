@@ -64,11 +64,12 @@ def plan(found: Windowed, shifts: Sequence[Shift] = ()) -> "Plan | None":
 def _padded(found: Windowed, chain: Sequence[int]) -> int | None:
     """The axis of the image along which pixels that stand side by side are rarely apart, if windows reach into
     zeros around the image along it."""
-    windows = [axis for loop in chain if found.axes[axis := found.axis_with(loop) or 0].inner is not None]
-    if not windows or found.x.minus is not None:
+    numbers = [number for loop in chain if (number := found.axis_with(loop)) is not None]
+    first = next((number for number in numbers if found.axes[number].inner is not None), None)
+    if first is None or found.x.minus is not None:
         return None
-    place = found.axes[windows[0]].place
-    return windows[0] if place.checked and place.holes == 1 else None
+    place = found.axes[first].place
+    return first if place.checked and place.holes == 1 else None
 
 
 @dataclass

@@ -18,22 +18,21 @@ def steps_inside(call: Call) -> IndexText:
     """Lines for the steps from ``%k_from`` to ``%k_to``, of those from ``%k0`` to ``%k_end``, in which there is
     anything but zeros around the image for a row of sums."""
     text = IndexText("inside")
-    begin, end = _taps_inside(call, text) if call.padded is not None else (0, None)
-    if end is None:
+    if call.padded is None:
         text.name("%k_from", "%k0")
         text.name("%k_to", "%k_end")
         return text
+    begin, end = _taps_inside(call, text, call.padded)
     steps = text.mul(*(f"%n{loop}" for loop in call.plan.sums[1:]))
     text.name("%k_from", text.max("%k0", text.mul(begin, steps)))
     text.name("%k_to", text.min("%k_end", text.mul(end, steps)))
     return text
 
 
-def _taps_inside(call: Call, text: IndexText) -> tuple[Index, Index]:
-    """Of the window along the padded axis, the first element and the end of those that are inside for a pixel
+def _taps_inside(call: Call, text: IndexText, padded: int) -> tuple[Index, Index]:
+    """Of the window along axis ``padded``, the first element and the end of those that are inside for a pixel
     of the row, at least; all if its filters are not finite."""
-    assert call.padded is not None
-    axis, chain = call.found.axes[call.padded], call.plan.chain
+    axis, chain = call.found.axes[padded], call.plan.chain
     assert axis.outer is not None
     assert axis.inner is not None
     number = chain.index(axis.outer)
@@ -55,7 +54,7 @@ def _taps_inside(call: Call, text: IndexText) -> tuple[Index, Index]:
         text.ceildiv(
             text.max(text.sub(bound, text.add("%window_begin", text.mul(at, axis.step))), 0), axis.dilation
         )
-        for bound, at in ((0, last), (f"%size{call.padded}", first))
+        for bound, at in ((0, last), (f"%size{padded}", first))
     ]
     begin, end = (text.min(tap, count) for tap in taps)
     if call.asks_filters:

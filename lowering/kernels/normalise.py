@@ -11,11 +11,10 @@ from typing import Any
 from devscope.lowering import mlir_util
 from devscope.lowering.interop import bindings
 from devscope.lowering.interop.bindings import ir
-from devscope.lowering.kernels.contraction_match import sums_products
+from devscope.lowering.kernels.contraction_match import EXTENSIONS, sums_products
 from devscope.lowering.windows import sum_of_loops
 
 _SIGNED = {"arith.extsi": "cast_signed", "arith.extui": "cast_unsigned"}
-_EXTENSIONS = ("arith.extf", *_SIGNED)
 
 
 def contractions_of(module: Any) -> list[Any]:
@@ -148,11 +147,11 @@ def _cast_text(name: str) -> str:
 
 def only_extends(op: Any) -> bool:
     """Whether ``op`` computes the same elements in a wider type, and nothing else."""
-    if op.name in _EXTENSIONS:
+    if op.name in EXTENSIONS:
         return True
     if op.name != "linalg.generic" or len(op.operands) != 2:
         return False
-    return [inner.name in _EXTENSIONS for inner in mlir_util.children(op)] == [True, False]
+    return [inner.name in EXTENSIONS for inner in mlir_util.children(op)] == [True, False]
 
 
 def _extended(tensor: Any, map_: Any, linalg: Any) -> tuple[str, Any, Any] | None:
@@ -160,7 +159,7 @@ def _extended(tensor: Any, map_: Any, linalg: Any) -> tuple[str, Any, Any] | Non
     op = None if isinstance(tensor.owner, ir.Block) else tensor.owner.operation
     if op is None or not only_extends(op):
         return None
-    if op.name in _EXTENSIONS:
+    if op.name in EXTENSIONS:
         return op.name, op.operands[0], map_
     maps = _maps(op, linalg)
     if maps is None or not maps[0].is_permutation:
