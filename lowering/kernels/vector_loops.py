@@ -34,6 +34,9 @@ _BYTES = (4, 8)
 _SHORT = 512
 """Iterations of a loop that stands alone: LLVM's vectoriser does longer ones as well."""
 
+_FEW_BUFFERS = 16
+"""LLVM does not vectorise what would have to find out first of more that no two of them overlap."""
+
 INTEGER_DIVISIONS = {"divsi", "divui", "remsi", "remui", "ceildivsi", "ceildivui", "floordivsi"}
 """Operations of arith that no processor has for vectors."""
 
@@ -66,6 +69,7 @@ def lanes_of_loop(nest: Nest, loop: int, register: int, is_alone: bool) -> int:
     """
     extent = nest.static_extent(loop)
     is_alone = is_alone and not any(op.name == LOAD for op in mlir_util.children(nest.op))
+    is_alone = is_alone and len(nest.operands) <= _FEW_BUFFERS
     if not register or extent == 1 or (is_alone and (extent is None or extent > _SHORT)):
         return 0
     if not nest.is_pure or not is_vectorisable(nest, loop, may_load=True):

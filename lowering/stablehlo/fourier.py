@@ -1,17 +1,22 @@
-"""``stablehlo.fft``: along a dimension at a time, contractions with matrices of roots of unity (Cooley, Tukey).
+"""``stablehlo.fft``: products with matrices of roots of unity, of transforms that are cut into short ones.
 
-Real numbers, an even number of them, are transformed as half as many complex ones.
+The number of elements n = rows * columns, the one at ``r * columns + c`` of what is given, and at ``k1 + rows * k2``
+of the transform (Cooley and Tukey's algorithm, in the order of Bailey's "four steps", of 1990): transforms along the
+rows, products with roots of unity, an exchange of k1 and c, transforms along the columns. Real and imaginary parts
+stand in front of what is transformed, so that a short transform of all that is behind is one matrix product. Of real
+numbers, what has a conjugate twin is left out.
 """
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from functools import partial
-from typing import Any
+from functools import cache, partial
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from devscope.lowering import mlir_util
 from devscope.lowering.stablehlo.templates import (
+    axes_map,
     commas,
     element,
     enum,
@@ -22,137 +27,48 @@ from devscope.lowering.stablehlo.templates import (
     tensor,
 )
 
-_DIRECT = 64
-"""A transform of this size is one contraction; larger ones are cut where they have a divisor."""
+_PASS = 100
+"""What it takes to read and write an element, in multiplications of a product."""
 
 
-class _Transform:
-    """Parts of complex numbers are tensors of their own."""
+@cache
+def _cut(n: int) -> int:
+    """Into how many rows a transform of ``n`` elements is cut; ``n`` where it is one product."""
+    return min(_divisors(n), key=lambda rows: (_work(n, rows), rows))
 
-    def __init__(self, real: str) -> None:
-        self.of = real
-        self.lines: list[str] = []
-        self._count = 0
 
-    def add(self, line: str) -> str:
-        self._count += 1
-        self.lines.append(f"%v{self._count} = {line}")
-        return f"%v{self._count}"
+@cache
+def _divisors(n: int) -> list[int]:
+    small = [d for d in range(2, math.isqrt(n) + 1) if n % d == 0]
+    return [n, *small, *(n // d for d in small)]
 
-    def constant(self, values: Any) -> str:
-        kind = np.float64 if self.of == "f64" else np.float32
-        data = np.ascontiguousarray(values, kind).tobytes().hex().upper()
-        return self.add(f'stablehlo.constant dense<"0x{data}"> : {tensor(values.shape, self.of)}')
 
-    def binary(self, name: str, a: str, b: str, extents: list[int]) -> str:
-        return self.add(f"stablehlo.{name} {a}, {b} : {tensor(extents, self.of)}")
+def _work(n: int, rows: int) -> float:
+    """Per element."""
+    if rows == n:
+        return min(_direct_work(n), _chirp_work(n))
+    return sum(_work(part, _cut(part)) for part in (rows, n // rows)) + _PASS
 
-    def reshape(self, value: str, old: list[int], new: list[int]) -> str:
-        return self.add(f"stablehlo.reshape {value} : ({tensor(old, self.of)}) -> {tensor(new, self.of)}")
 
-    def transpose(self, value: str, extents: list[int], dims: list[int]) -> str:
-        new = [extents[dim] for dim in dims]
-        return self.add(
-            f"stablehlo.transpose {value}, dims = {dims} : ({tensor(extents, self.of)}) -> {tensor(new, self.of)}"
-        )
+def _direct_work(n: int) -> float:
+    return 8 * n + _PASS
 
-    def slice(self, value: str, extents: list[int], first: int, end: int) -> str:
-        """Of the last dimension."""
-        limits = commas([*(f"0:{extent}" for extent in extents[:-1]), f"{first}:{end}"])
-        new = [*extents[:-1], end - first]
-        return self.add(
-            f"stablehlo.slice {value} [{limits}] : ({tensor(extents, self.of)}) -> {tensor(new, self.of)}"
-        )
 
-    def concatenate(self, parts: list[tuple[str, int]], outer: list[int]) -> str:
-        """Values and their extents, in the last dimension."""
-        last = sum(extent for _, extent in parts)
-        types = commas(tensor([*outer, extent], self.of) for _, extent in parts)
-        values = commas(value for value, _ in parts)
-        return self.add(
-            f"stablehlo.concatenate {values}, dim = {len(outer)} : ({types}) -> {tensor([*outer, last], self.of)}"
-        )
+def _chirp_work(n: int) -> float:
+    """That of `_by_convolution`, which is for prime numbers of elements."""
+    longer = _convolution_length(n)
+    is_prime = _divisors(n) == [n]
+    return (2 * _work(longer, _cut(longer)) + 3 * _PASS) * longer / n if is_prime and n > 2 else math.inf
 
-    def reverse(self, value: str, extents: list[int]) -> str:
-        return self.add(f"stablehlo.reverse {value}, dims = [{len(extents) - 1}] : {tensor(extents, self.of)}")
 
-    def zeros(self, extents: list[int]) -> str:
-        return self.add(f"stablehlo.constant dense<0.0> : {tensor(extents, self.of)}")
+def _convolution_length(n: int) -> int:
+    return 1 << (2 * n - 2).bit_length()
 
-    def dot(self, value: str, matrix: Any, extents: list[int]) -> str:
-        """Of the last dimension with the rows of a matrix."""
-        new = [*extents[:-1], matrix.shape[1]]
-        return self.add(
-            f"stablehlo.dot_general {value}, {self.constant(matrix)}, contracting_dims = [{len(extents) - 1}] x [0] : "
-            f"({tensor(extents, self.of)}, {tensor(matrix.shape, self.of)}) -> {tensor(new, self.of)}"
-        )
 
-    def times(self, parts: tuple[str, str | None], factor: Any, extents: list[int]) -> tuple[str, str]:
-        """By complex constants, of the shape of the last dimensions."""
-        dims = list(range(len(extents) - factor.ndim, len(extents)))
-        re, im = (
-            self.add(
-                f"stablehlo.broadcast_in_dim {self.constant(part)}, dims = {dims} : "
-                f"({tensor(factor.shape, self.of)}) -> {tensor(extents, self.of)}"
-            )
-            for part in (factor.real, factor.imag)
-        )
-        a, b = parts
-        if b is None:
-            return self.binary("multiply", a, re, extents), self.binary("multiply", a, im, extents)
-        first = self.binary(
-            "subtract", self.binary("multiply", a, re, extents), self.binary("multiply", b, im, extents), extents
-        )
-        second = self.binary(
-            "add", self.binary("multiply", a, im, extents), self.binary("multiply", b, re, extents), extents
-        )
-        return first, second
-
-    def last(self, parts: tuple[str, str | None], extents: list[int], sign: int) -> tuple[str, str]:
-        """The transform along the last dimension, not scaled."""
-        *outer, n = extents
-        cut = max((d for d in range(2, math.isqrt(n) + 1) if n % d == 0), default=1)
-        if n <= _DIRECT or cut == 1:
-            roots = _roots(np.outer(np.arange(n), np.arange(n)), n, sign)
-            a, b = parts
-            re, im = self.dot(a, roots.real, extents), self.dot(a, roots.imag, extents)
-            if b is None:
-                return re, im
-            return (
-                self.binary("subtract", re, self.dot(b, roots.imag, extents), extents),
-                self.binary("add", im, self.dot(b, roots.real, extents), extents),
-            )
-        # n = rows * columns: x[r * columns + c]; along the rows first.
-        rows, columns = n // cut, cut
-        grid, turned = [*outer, rows, columns], [*outer, columns, rows]
-        order = [*range(len(outer)), len(outer) + 1, len(outer)]
-
-        a, b = (None if v is None else self.transpose(self.reshape(v, extents, grid), grid, order) for v in parts)
-        assert a is not None
-        pair = self.last((a, b), turned, sign)
-        pair = self.times(pair, _roots(np.outer(np.arange(columns), np.arange(rows)), n, sign), turned)
-        a, b = (self.transpose(v, turned, order) for v in pair)
-        pair = self.last((a, b), grid, sign)  # [k1, k2] is number k1 + rows * k2
-        re, im = (self.reshape(self.transpose(v, grid, order), turned, extents) for v in pair)
-        return re, im
-
-    def along(self, parts: tuple[str, str | None], extents: list[int], axis: int, sign: int) -> tuple[str, str]:
-        last = len(extents) - 1
-        if axis == last:
-            return self.last(parts, extents, sign)
-        order = list(range(last + 1))
-        order[axis], order[last] = last, axis
-        turned = [extents[dim] for dim in order]
-        a, b = parts
-        given = self.transpose(a, extents, order), None if b is None else self.transpose(b, extents, order)
-        re, im = self.last(given, turned, sign)
-        return self.transpose(re, turned, order), self.transpose(im, turned, order)
-
-    def scale(self, value: str, factor: float, extents: list[int]) -> str:
-        number = self.add(
-            f"stablehlo.constant dense<{factor!r}> : {tensor(extents, self.of)}".replace("dense<1>", "dense<1.0>")
-        )
-        return self.binary("multiply", value, number, extents)
+def _elements(n: int, count: int) -> int:
+    """How many of ``n`` elements `_transform` is given if the first ``count`` are not zero: whole rows."""
+    columns = n // _cut(n)
+    return count if columns == 1 else columns * _elements(n // columns, -(-count // columns))
 
 
 def _roots(turns: Any, n: int, sign: int) -> Any:
@@ -162,6 +78,196 @@ def _roots(turns: Any, n: int, sign: int) -> Any:
     angle = 2 * np.pi * turns / n
     cosines = np.where((4 * turns == n) | (4 * turns == 3 * n), 0.0, np.cos(angle))
     return cosines + 1j * np.where(2 * turns % n == 0, 0.0, sign * np.sin(angle))
+
+
+def _matrix(rows: int, columns: int, n: int, sign: int) -> Any:
+    """Roots of unity of all products of ``rows`` and ``columns`` numbers."""
+    return _roots(np.outer(np.arange(rows), np.arange(columns)), n, sign)
+
+
+class _Value(NamedTuple):
+    """The name of a tensor of the text, and its shape."""
+
+    name: str
+    shape: tuple[int, ...]
+
+
+class _Text:
+    """Lines of StableHLO, of tensors of one type of elements."""
+
+    def __init__(self, of: str) -> None:
+        self.of = of
+        self.lines: list[str] = []
+
+    def type(self, extents: Sequence[int]) -> str:
+        return tensor(extents, self.of)
+
+    def add(self, line: str, extents: Sequence[int]) -> _Value:
+        name = f"%v{len(self.lines)}"
+        self.lines.append(f"{name} = {line}")
+        return _Value(name, tuple(extents))
+
+    def moved(self, operation: str, value: _Value, extents: Sequence[int], how: str = "") -> _Value:
+        types = f"({self.type(value.shape)}) -> {self.type(extents)}"
+        return self.add(f"stablehlo.{operation} {value.name}{how} : {types}", extents)
+
+    def constant(self, values: Any) -> _Value:
+        data = np.ascontiguousarray(values, np.float64 if self.of == "f64" else np.float32).tobytes().hex().upper()
+        return self.add(f'stablehlo.constant dense<"0x{data}"> : {self.type(values.shape)}', values.shape)
+
+    def binary(self, name: str, a: _Value, b: _Value) -> _Value:
+        return self.add(f"stablehlo.{name} {a.name}, {b.name} : {self.type(a.shape)}", a.shape)
+
+    def reshape(self, value: _Value, *extents: int) -> _Value:
+        return value if value.shape == extents else self.moved("reshape", value, extents)
+
+    def transpose(self, value: _Value, *dims: int) -> _Value:
+        extents = [value.shape[dim] for dim in dims]
+        if [dim for dim in dims if value.shape[dim] != 1] == [n for n, e in enumerate(value.shape) if e != 1]:
+            return self.reshape(value, *extents)
+        return self.moved("transpose", value, extents, f", dims = {list(dims)}")
+
+    def slice(self, value: _Value, axis: int, first: int, end: int) -> _Value:
+        extents = list(value.shape)
+        limits = [f"0:{extent}" for extent in extents]
+        limits[axis], extents[axis] = f"{first}:{end}", end - first
+        return self.moved("slice", value, extents, f" [{commas(limits)}]")
+
+    def concatenate(self, values: Sequence[_Value], axis: int) -> _Value:
+        extents = list(values[0].shape)
+        extents[axis] = sum(value.shape[axis] for value in values)
+        types = commas(self.type(value.shape) for value in values)
+        names = commas(value.name for value in values)
+        return self.add(
+            f"stablehlo.concatenate {names}, dim = {axis} : ({types}) -> {self.type(extents)}", extents
+        )
+
+    def pad(self, value: _Value, axis: int, extent: int) -> _Value:
+        """By zeros behind it."""
+        zeros = list(value.shape)
+        zeros[axis] = extent - value.shape[axis]
+        return self.concatenate([value, self.constant(np.zeros(zeros))], axis) if zeros[axis] else value
+
+    def parts(self, value: _Value) -> list[_Value]:
+        """Real and imaginary parts, of which the first dimension is two."""
+        return [self.reshape(self.slice(value, 0, n, n + 1), *value.shape[1:]) for n in range(value.shape[0])]
+
+    def whole(self, *parts: _Value) -> _Value:
+        return self.concatenate([self.reshape(part, 1, *part.shape) for part in parts], 0)
+
+    def times(self, value: _Value, roots: Any, is_turned: bool = False) -> _Value:
+        """Parts times complex constants, of dimensions 1 and 3 of five, which change places if ``is_turned``."""
+        a, b = self.parts(value)
+        # Each part is a sum of products of both, so that one operation makes both.
+        c, d = (self.constant(np.stack(both)) for both in ((roots.real, roots.imag), (-roots.imag, roots.real)))
+        first, last = (3, 1) if is_turned else (1, 3)
+        extents = [value.shape[dim] for dim in (0, first, 2, last, 4)]
+        empty = self.add(f"tensor.empty() : {self.type(extents)}", extents)
+        given, parallel = (a, b, c, d), commas(['"parallel"'] * 5)
+        axes = [first, 2, last, 4], [first, 2, last, 4], [0, first, last], [0, first, last], range(5)
+        return self.add(
+            f"linalg.generic {{indexing_maps = [{commas(axes_map(5, one) for one in axes)}], "
+            f"iterator_types = [{parallel}]}} "
+            f"ins({commas(one.name for one in given)} : {commas(self.type(one.shape) for one in given)}) "
+            f"outs({empty.name} : {self.type(extents)}) {{\n"
+            f"^bb0(%a: {self.of}, %b: {self.of}, %c: {self.of}, %d: {self.of}, %old: {self.of}):\n"
+            f"%first = arith.mulf %a, %c : {self.of}\n%second = arith.mulf %b, %d : {self.of}\n"
+            f"%sum = arith.addf %first, %second : {self.of}\nlinalg.yield %sum : {self.of}\n"
+            f"}} -> {self.type(extents)}",
+            extents,
+        )
+
+    def dot(self, matrix: Any, value: _Value) -> _Value:
+        extents = matrix.shape[0], value.shape[1]
+        constant = self.constant(matrix)
+        types = f"({self.type(matrix.shape)}, {self.type(value.shape)}) -> {self.type(extents)}"
+        return self.add(
+            f"stablehlo.dot_general {constant.name}, {value.name}, contracting_dims = [1] x [0] : {types}", extents
+        )
+
+
+def _transform(
+    text: _Text, value: _Value, n: int, sign: int, scale: float = 1.0, is_half: bool = False, is_real: bool = False
+) -> _Value:
+    """Along the third dimension of four: parts, what is in front, elements, and what is behind.
+
+    ``value`` has one part if it is real, and the first elements of ``n`` if all others are zero. ``is_half``: only
+    the first half is made, and what is in the middle, or a few more; ``is_real``: only real parts.
+    """
+    parts, outer, given, inner = value.shape
+    rows = _cut(n)
+    columns = n // rows
+    if rows == n and _chirp_work(n) < _direct_work(n):
+        return _by_convolution(text, value, n, sign, scale, is_half, is_real)
+    if rows == n:
+        made = n // 2 + 1 if is_half else n
+        roots = scale * _matrix(made, given, n, sign)
+        matrix = np.block([[roots.real, -roots.imag], [roots.imag, roots.real]])
+        matrix = matrix[: made if is_real else None, : parts * given]
+        behind = text.reshape(text.transpose(value, 0, 2, 1, 3), parts * given, outer * inner)
+        product = text.reshape(text.dot(matrix, behind), len(matrix) // made, made, outer, inner)
+        return text.transpose(product, 0, 2, 1, 3)
+    given //= columns
+    behind = text.transpose(text.reshape(value, parts, outer, given, columns * inner), 0, 2, 1, 3)
+    behind = text.reshape(behind, parts, 1, given, outer * columns * inner)
+    first = text.reshape(_transform(text, behind, rows, sign), 2, rows, outer, columns, inner)
+    roots = _matrix(rows, columns, n, sign)
+    # Lines of several elements change places on the way; of single ones that is faster by itself.
+    turned = text.times(first, roots, inner > 1)
+    turned = turned if inner > 1 else text.transpose(turned, 0, 3, 2, 1, 4)
+    turned = text.reshape(turned, 2, 1, columns, outer * rows * inner)
+    second = _transform(text, turned, columns, sign, scale, is_half, is_real)
+    parts, _, made, _ = second.shape
+    done = text.transpose(text.reshape(second, parts, made, outer, rows * inner), 0, 2, 1, 3)
+    return text.reshape(done, parts, outer, made * rows, inner)
+
+
+def _by_convolution(
+    text: _Text, value: _Value, n: int, sign: int, scale: float, is_half: bool, is_real: bool
+) -> _Value:
+    """As `_transform`, of a number of elements that cannot be cut, by transforms of more that can (Bluestein, 1970).
+
+    As 2 j k = j^2 + k^2 - (k - j)^2, it is a convolution with roots of unity, between products with them.
+    """
+    parts, outer, given, inner = value.shape
+    longer, at = _convolution_length(n), np.arange(n)
+    roots = _roots(at * at, 2 * n, sign)
+    filter_ = np.zeros(longer, complex)
+    filter_[:n] = roots.conj()
+    filter_[longer - n + 1 :] = roots[:0:-1].conj()
+    spectrum = np.fft.fft(filter_) * (scale / longer)
+    value = value if parts == 2 else text.pad(value, 0, 2)
+    product = text.times(text.reshape(value, 2, 1, outer, given, inner), roots[None, :given])
+    product = text.pad(text.reshape(product, 2, outer, given, inner), 2, _elements(longer, given))
+    product = text.reshape(_transform(text, product, longer, -1), 2, 1, outer, longer, inner)
+    product = text.reshape(text.times(product, spectrum[None]), 2, outer, longer, inner)
+    made = n // 2 + 1 if is_half else n
+    result = text.slice(_transform(text, product, longer, 1), 2, 0, made)
+    result = text.times(text.reshape(result, 2, 1, outer, made, inner), roots[None, :made])
+    return text.reshape(
+        text.slice(result, 0, 0, 1) if is_real else result, 1 if is_real else 2, outer, made, inner
+    )
+
+
+def _of_real_numbers(text: _Text, value: _Value) -> _Value:
+    """Parts of the first half of the transform, and what is in the middle, along the last of two dimensions."""
+    outer, n = value.shape
+    made = _transform(text, text.reshape(value, 1, outer, n, 1), n, -1, is_half=True)
+    return text.slice(text.reshape(made, 2, outer, made.shape[2]), 2, 0, n // 2 + 1)
+
+
+def _to_real_numbers(text: _Text, value: _Value, n: int, scale: float = 1.0) -> _Value:
+    """Of the first half, in the last of three dimensions, of what is conjugate symmetric.
+
+    What is real in it has no twin; its imaginary part is ignored, as only real parts are made.
+    """
+    _, outer, count = value.shape
+    at = np.arange(count)
+    weights = text.constant(np.where((at == 0) | (2 * at == n), scale, 2 * scale))
+    value = text.binary("multiply", value, text.moved("broadcast_in_dim", weights, value.shape, ", dims = [2]"))
+    value = text.pad(value, 2, _elements(n, count))
+    value = text.reshape(value, 2, outer, value.shape[2], 1)
+    return text.reshape(_transform(text, value, n, 1, is_real=True), outer, n)
 
 
 def expand_fft(op: Any) -> None:
@@ -174,61 +280,69 @@ def expand_fft(op: Any) -> None:
         mlir_util.replace_op(op, [mlir_util.Builder(op).value("tensor.empty", [], result)])
         return
     of = str(element(op.operands[0].type))
-    real = of.removeprefix("complex<").rstrip(">")
-    text = _Transform(real)
-    rank, count = len(extents), len(lengths)
-    whole = tensor(extents, of)
-    if kind == "RFFT":
-        parts: tuple[str, str | None] = ("%0", None)
-    else:
-        a = text.add(f"stablehlo.real %0 : ({whole}) -> {tensor(extents, real)}")
-        b = text.add(f"stablehlo.imag %0 : ({whole}) -> {tensor(extents, real)}")
-        parts = (a, b)
+    text = _Text(of.removeprefix("complex<").rstrip(">"))
     sign = -1 if kind in ("FFT", "RFFT") else 1
-    axes = [*range(rank - count, rank)]
+    scale = 1.0 / math.prod(lengths) if sign > 0 else 1.0
+    outer = math.prod(extents[:-1])
+    axes = [*range(len(extents) - len(lengths), len(extents))]
     if kind == "RFFT":
-        parts = _real_forward(text, "%0", extents)
-        extents = [*extents[:-1], lengths[-1] // 2 + 1]
-        axes = axes[:-1]
-    if kind == "IRFFT":
-        axes = axes[:-1]
-    for axis in reversed(axes):
-        parts = text.along(parts, extents, axis, sign)
-    scale = 1.0 / math.prod(lengths) if kind in ("IFFT", "IRFFT") else 1.0
-    if kind == "IRFFT":
-        final, n = _real_inverse(text, parts, extents, lengths[-1]), lengths[-1]
-        extents = [*extents[:-1], n]
-        value = text.scale(final, scale, extents)
+        value = _of_real_numbers(text, text.reshape(_Value("%0", tuple(extents)), outer, extents[-1]))
     else:
-        a, b = parts
-        assert b is not None
-        if scale != 1.0:
-            a, b = text.scale(a, scale, extents), text.scale(b, scale, extents)
-        value = text.add(f"stablehlo.complex {a}, {b} : {result}")
-    text.lines.append(f'"devscope.return"({value}) : ({result}) -> ()')
-    expand(op, "\n".join(text.lines))
+        whole = f"({tensor(extents, of)}) -> {text.type(extents)}"
+        value = text.whole(*(text.add(f"stablehlo.{part} %0 : {whole}", extents) for part in ("real", "imag")))
+    extents = [*extents[:-1], shape(result)[-1] if kind == "RFFT" else extents[-1]]
+    for axis in reversed(axes if kind in ("FFT", "IFFT") else axes[:-1]):
+        lanes = math.prod(extents[:axis]), extents[axis], math.prod(extents[axis + 1 :])
+        is_last = axis == axes[0] and kind == "IFFT"
+        value = _transform(text, text.reshape(value, 2, *lanes), lanes[1], sign, scale if is_last else 1.0)
+    if kind == "IRFFT":
+        made = _to_real_numbers(text, text.reshape(value, 2, outer, extents[-1]), lengths[-1], scale)
+        made = text.reshape(made, *shape(result))
+    else:
+        a, b = text.parts(text.reshape(value, 2, *extents))
+        made = _Value("%made", a.shape)
+        text.lines.append(f"%made = stablehlo.complex {a.name}, {b.name} : {result}")
+    expand(op, "\n".join([*text.lines, f'"devscope.return"({made.name}) : ({result}) -> ()']))
 
 
 def _of_parts(sign: int, op: Any) -> str:
-    extents = shape(op.operands[0].type)
-    text = _Transform(str(element(op.operands[0].type)))
-    return _returned(text, text.last(("%0", "%1"), extents, sign), op)
+    outer, n = _flat(op.operands[0])
+    text = _text_of(op)
+    value = text.reshape(text.whole(*_given(op)), 2, outer, n, 1)
+    return _returned(
+        text, text.parts(text.reshape(_transform(text, value, n, sign), 2, *shape(op.results[0].type))), op
+    )
 
 
 def _of_real(op: Any) -> str:
-    text = _Transform(str(element(op.operands[0].type)))
-    return _returned(text, _real_forward(text, "%0", shape(op.operands[0].type)), op)
+    text = _text_of(op)
+    half = _of_real_numbers(text, text.reshape(_given(op)[0], *_flat(op.operands[0])))
+    return _returned(text, text.parts(text.reshape(half, 2, *shape(op.results[0].type))), op)
 
 
 def _to_real(op: Any) -> str:
-    text = _Transform(str(element(op.operands[0].type)))
-    extents, n = shape(op.operands[0].type), shape(op.results[0].type)[-1]
-    return _returned(text, [_real_inverse(text, ("%0", "%1"), extents, n)], op)
+    text, extents = _text_of(op), shape(op.results[0].type)
+    value = text.reshape(text.whole(*_given(op)[:2]), 2, *_flat(op.operands[0]))
+    return _returned(text, [text.reshape(_to_real_numbers(text, value, extents[-1]), *extents)], op)
 
 
-def _returned(text: _Transform, values: Sequence[str], op: Any) -> str:
+def _text_of(op: Any) -> _Text:
+    return _Text(str(element(op.operands[0].type)))
+
+
+def _given(op: Any) -> list[_Value]:
+    return [_Value(f"%{n}", tuple(shape(operand.type))) for n, operand in enumerate(op.operands)]
+
+
+def _flat(value: Any) -> tuple[int, int]:
+    *outer, n = shape(value.type)
+    return math.prod(outer), n
+
+
+def _returned(text: _Text, values: Sequence[_Value], op: Any) -> str:
     types = commas(result.type for result in op.results)
-    return "\n".join([*text.lines, f'"devscope.return"({commas(values)}) : ({types}) -> ()'])
+    names = commas(value.name for value in values)
+    return "\n".join([*text.lines, f'"devscope.return"({names}) : ({types}) -> ()'])
 
 
 PARTS: Mapping[str, Callable[[Any], str]] = {
@@ -268,62 +382,3 @@ def _one_by_one(op: Any, extents: list[int]) -> None:
         value = f"%l{axis}"
     lines.append(f'"devscope.return"({value}) : ({types[1]}) -> ()')
     expand(op, "\n".join(lines))
-
-
-def _mirrored(text: _Transform, parts: tuple[str, str], extents: list[int]) -> tuple[tuple[str, str], ...]:
-    """Sum and difference of numbers and the conjugates of those that are as far from the end as they from 0."""
-    a, b = parts
-    c, d = text.reverse(a, extents), text.reverse(b, extents)
-    total = text.binary("add", a, c, extents), text.binary("subtract", b, d, extents)
-    return total, (text.binary("subtract", a, c, extents), text.binary("add", b, d, extents))
-
-
-def _real_forward(text: _Transform, value: str, extents: list[int]) -> tuple[str, str]:
-    """The first half of the transform, and what is in the middle; the rest is conjugate symmetric."""
-    *outer, n = extents
-    half = n // 2
-    if n <= _DIRECT:
-        roots = _roots(np.outer(np.arange(n), np.arange(half + 1)), n, -1)
-        return text.dot(value, roots.real, extents), text.dot(value, roots.imag, extents)
-    if n % 2:
-        re, im = text.last((value, None), extents, -1)
-        return text.slice(re, extents, 0, half + 1), text.slice(im, extents, 0, half + 1)
-    # Even numbers are real parts, odd ones imaginary parts: Z = E + i O, of which X = E + W^k O.
-    pairs, short, long = [*outer, half, 2], [*outer, half], [*outer, half + 1]
-    both = text.reshape(value, extents, pairs)
-    a, b = (text.reshape(text.slice(both, pairs, n, n + 1), [*short, 1], short) for n in (0, 1))
-    a, b = text.last((a, b), short, -1)
-    a, b = (text.concatenate([(v, half), (text.slice(v, short, 0, 1), 1)], outer) for v in (a, b))
-    even, odd = _mirrored(text, (a, b), long)
-    odd = text.times(odd, -0.5j * _roots(np.arange(half + 1), n, -1), long)
-    even = text.scale(even[0], 0.5, long), text.scale(even[1], 0.5, long)
-    return text.binary("add", even[0], odd[0], long), text.binary("add", even[1], odd[1], long)
-
-
-def _real_inverse(text: _Transform, parts: tuple[str, str | None], extents: list[int], n: int) -> str:
-    """Of the first half of what is conjugate symmetric; of the numbers that are real, the imaginary part is ignored."""
-    *outer, count = extents
-    half, whole = n // 2, [*outer, n]
-    a, b = parts
-    assert b is not None
-    if n <= _DIRECT:
-        weights = np.where((np.arange(count) == 0) | (2 * np.arange(count) == n), 1.0, 2.0)
-        roots = _roots(np.outer(np.arange(count), np.arange(n)), n, 1) * weights[:, None]
-        sines = np.where(weights[:, None] == 1, 0, roots.imag)
-        return text.binary("subtract", text.dot(a, roots.real, extents), text.dot(b, sines, extents), whole)
-    if n % 2:
-        re, im = (text.reverse(text.slice(v, extents, 1, count), [*outer, half]) for v in (a, b))
-        a = text.concatenate([(a, count), (re, half)], outer)
-        b = text.concatenate([(b, count), (text.scale(im, -1.0, [*outer, half]), half)], outer)
-        return text.last((a, b), whole, 1)[0]
-    zero = text.zeros([*outer, 1])
-    b = text.concatenate([(zero, 1), (text.slice(b, extents, 1, half), half - 1), (zero, 1)], outer)
-    even, odd = _mirrored(text, (a, b), extents)
-    odd = text.times(odd, 1j * _roots(np.arange(half + 1), n, 1), extents)
-    short = [*outer, half]
-    a, b = (
-        text.slice(text.binary("add", *pair, extents), extents, 0, half) for pair in zip(even, odd, strict=True)
-    )
-    a, b = text.last((a, b), short, 1)
-    both = text.concatenate([(text.reshape(v, short, [*short, 1]), 1) for v in (a, b)], short)
-    return text.reshape(both, [*short, 2], whole)

@@ -184,9 +184,9 @@ def test_fft(program: Any) -> None:
     np.testing.assert_allclose(program.run("fft", x), np.fft.fft(x), atol=1e-12)
 
 
-@pytest.mark.parametrize("n", [8, 67, 132])
+@pytest.mark.parametrize("n", [8, 132, 769])
 def test_fft_of_real_numbers(n: int) -> None:
-    """As a product, of an odd number of numbers, and as half as many complex ones; there and back."""
+    """As one product, cut, and, as a long prime number of them, by a convolution; there and back."""
     text = f"""
       func.func @main(%x: tensor<3x{n}xf64>, %c: tensor<3x{n // 2 + 1}xcomplex<f64>>)
           -> (tensor<3x{n // 2 + 1}xcomplex<f64>>, tensor<3x{n}xf64>) {{

@@ -662,7 +662,7 @@ def triangular_solves(r: Random) -> Program:
 
 def ffts(r: Random) -> Program:
     wide = r.chance(0.3)
-    n, nd = r.pick((1, 2, 3, 4, 5, 8, 12, 16, 31)), r.pick((1, 1, 1, 2, 3))
+    n, nd = r.pick((1, 2, 3, 4, 5, 8, 12, 16, 31, 36, 128, 257, 301)), r.pick((1, 1, 1, 2, 3))
     shape = (*r.shape(0, 2, (1, 2, 3)), *(r.pick((1, 2, 3, 4, 5)) for _ in range(nd - 1)), n)
     kind = r.pick(("fft", "ifft", "rfft", "irfft"))
     lengths = shape[-nd:]
