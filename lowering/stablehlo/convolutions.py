@@ -1,4 +1,4 @@
-"""Convolutions of extents that are known as the program runs: padding, then sums of products over windows."""
+"""Convolutions that upstream does not lower, or not well: padding, then sums of products over windows."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class _Value:
 
 
 def expand_convolution(op: Any) -> None:
-    """``stablehlo.convolution`` of dynamic extents, which upstream does not lower, and ``stablehlo.dynamic_conv``.
+    """``stablehlo.convolution`` as in `_is_known_upstream`, and ``stablehlo.dynamic_conv``.
 
     Layouts stay as they are. Without their sign integers have the same products and sums.
     """
@@ -57,7 +57,10 @@ def expand_convolution(op: Any) -> None:
     layouts = _layouts(op)
     space = len(layouts[0]) - 2
     of_features, of_batch = number(op, "feature_group_count", 1), number(op, "batch_group_count", 1)
-    if op.name == "stablehlo.convolution" and _is_known_upstream(types, layouts, of_features * of_batch):
+    is_dilated = any(by != 1 for by in integers(op, "rhs_dilation", [1] * space))
+    if op.name == "stablehlo.convolution" and _is_known_upstream(
+        types, layouts, of_features * of_batch, is_dilated
+    ):
         return
     lines = ["%zero = arith.constant 0 : index\n%one = arith.constant 1 : index"]
     emit = lines.append
@@ -83,8 +86,13 @@ def expand_convolution(op: Any) -> None:
     expand(op, "\n".join(lines))
 
 
-def _is_known_upstream(types: Sequence[Any], layouts: Sequence[Sequence[str]], groups: int) -> bool:
-    """All static ones are; of a dynamic batch those without groups, with features behind the axes of space."""
+def _is_known_upstream(
+    types: Sequence[Any], layouts: Sequence[Sequence[str]], groups: int, is_dilated: bool
+) -> bool:
+    """All static ones are; of a dynamic batch those without groups, with features behind the axes of space.
+
+    Upstream dilates the filters of others with zeros, whose products with infinities are not numbers, and take time.
+    """
     extents = [
         (extent, letter)
         for type_, letters in zip(types, layouts, strict=True)
@@ -93,7 +101,9 @@ def _is_known_upstream(types: Sequence[Any], layouts: Sequence[Sequence[str]], g
     unknown = {letter for extent, letter in extents if extent < 0}
     axes = [str(axis) for axis in range(len(layouts[0]) - 2)]
     is_plain = [list(letters) for letters in layouts] == [["b", *axes, "i"], [*axes, "i", "o"], ["b", *axes, "o"]]
-    return not unknown or (unknown == {"b"} and groups == 1 and is_plain)
+    if not unknown and not is_dilated:
+        return True
+    return unknown <= {"b"} and groups == 1 and is_plain
 
 
 def _layouts(op: Any) -> list[list[str]]:
@@ -149,15 +159,17 @@ def _padded(op: Any, emit: Emit, x: _Value) -> _Value:
     is_known = len(op.operands) == 2
     if is_known and not any((*padding, *holes)):
         return x
-    is_known = is_known and min(padding, default=0) >= 0 and not any(holes)
+    is_static = all(extent >= 0 for extent, letter in zip(x.extents, x.letters, strict=True) if letter.isdigit())
+    is_known = is_known and (is_static or (min(padding, default=0) >= 0 and not any(holes)))
     extents, amounts = [*x.extents], []
     for at, letter in enumerate(x.letters):
         if not letter.isdigit():
             amounts.append((0, 0, 0) if is_known else ("%zero",) * 3)
         elif is_known:
-            low, high = padding[2 * int(letter) : 2 * int(letter) + 2]
-            amounts.append((low, high, 0))
-            extents[at] += low + high if extents[at] >= 0 else 0
+            (low, high), hole = padding[2 * int(letter) : 2 * int(letter) + 2], holes[int(letter)]
+            amounts.append((low, high, hole))
+            if extents[at] >= 0:
+                extents[at] += low + high + hole * max(extents[at] - 1, 0)
         else:
             emit(f"%hole{letter} = arith.constant {holes[int(letter)]} : index")
             amounts.append((f"%p{letter}", f"%high{letter}", f"%hole{letter}"))

@@ -54,7 +54,10 @@ _MOVES = frozenset(
 )
 
 
-_BITS = frozenset(f"stablehlo.{name}" for name in ["count_leading_zeros", "popcnt", "shift_right_logical"])
+_BITS = frozenset(
+    f"stablehlo.{name}"
+    for name in ["count_leading_zeros", "popcnt", "shift_right_arithmetic", "shift_right_logical"]
+)
 _PASSES = frozenset({"func.func", "func.return", "func.call"})
 
 
@@ -142,12 +145,16 @@ def convert_result(result: Any, name: str) -> None:
 
 
 def _compute_in_width(op: Any) -> None:
-    """What depends on where an integer's bits end: what is above them is zero."""
+    """What depends on where an integer's bits end: above them is zero, or what the highest is that moves in."""
     type_, name = op.results[0].type, _small(op.results[0].type)
     text, of, kind = Conversion(type_), storage(name), op.name.removeprefix("stablehlo.")
     operands = [text.op("convert", f"%{n}", name, of) for n in range(len(op.operands))]
-    value = text.two("and", operands[0], text.number((1 << INTEGERS[name]) - 1, of), of)
-    if kind == "shift_right_logical":
+    if kind == "shift_right_arithmetic":
+        by = text.number(8 - INTEGERS[name], of)
+        value = text.two(kind, text.two("shift_left", operands[0], by, of), by, of)
+    else:
+        value = text.two("and", operands[0], text.number((1 << INTEGERS[name]) - 1, of), of)
+    if kind.startswith("shift"):
         value = text.two(kind, value, operands[1], of)
     else:
         value = text.add(f"stablehlo.{kind} {value} : {text.type_(of)}")

@@ -590,6 +590,22 @@ def test_products_of_unsigned_bytes_are_wide(target: str) -> None:
     np.testing.assert_array_equal(sums[:, 0, 0], x.astype(np.int64) @ w[0, 0])
 
 
+@pytest.mark.parametrize("target", ["cpu:0", "opencl:0"])
+def test_filters_with_holes_multiply_nothing_there(target: str) -> None:
+    """Holes of what is filtered are zeros, those of filters no elements."""
+    text = """func.func @main(%x: tensor<1x2x4xf32>, %w: tensor<2x1x2xf32>) -> tensor<1x2x4xf32> {
+      %0 = stablehlo.convolution(%x, %w) dim_numbers = [b, f, 0]x[o, i, 0]->[b, f, 0],
+        window = {pad = [[0, -1]], lhs_dilate = [2], rhs_dilate = [2]}
+        {batch_group_count = 1 : i64, feature_group_count = 2 : i64}
+        : (tensor<1x2x4xf32>, tensor<2x1x2xf32>) -> tensor<1x2x4xf32>
+      return %0 : tensor<1x2x4xf32>
+    }"""
+    x = np.array([[[1, np.inf, 3, 4], [np.nan, 6, 7, 8]]], np.float32)
+    w = np.array([[[2, 3]], [[-1, 1]]], np.float32)
+    expected = [[[np.inf, 0, np.inf, 0], [np.nan, 0, 1, 0]]]
+    np.testing.assert_array_equal(devscope.run(text, x, w, default=target, cache=False), expected)
+
+
 def test_padding_may_take_all_away() -> None:
     text = """func.func @main(%x: tensor<4x1xf32>, %v: tensor<f32>) -> tensor<4x0xf32> {
       %0 = stablehlo.pad %x, %v, low = [0, -1], high = [0, 0], interior = [0, 0]

@@ -119,11 +119,14 @@ func.func @few_bits() -> (tensor<3xf4E2M1FN>, tensor<2xf6E2M3FN>, tensor<2xf6E3M
   %2 = stablehlo.constant dense<-28.0> : tensor<2xf6E3M2FN>
   return %0, %1, %2 : tensor<3xf4E2M1FN>, tensor<2xf6E2M3FN>, tensor<2xf6E3M2FN>
 }
-func.func @ends_of_bits(%a: tensor<?xi4>, %b: tensor<?xi4>) -> (tensor<?xi4>, tensor<?xi4>, tensor<?xi4>) {
+func.func @ends_of_bits(%a: tensor<?xi4>, %b: tensor<?xi4>, %c: tensor<?xui2>, %d: tensor<?xui2>)
+    -> (tensor<?xi4>, tensor<?xi4>, tensor<?xi4>, tensor<?xi4>, tensor<?xui2>) {
   %0 = stablehlo.shift_right_logical %a, %b : tensor<?xi4>
   %1 = stablehlo.popcnt %a : tensor<?xi4>
   %2 = stablehlo.count_leading_zeros %a : tensor<?xi4>
-  return %0, %1, %2 : tensor<?xi4>, tensor<?xi4>, tensor<?xi4>
+  %3 = stablehlo.shift_right_arithmetic %a, %b : tensor<?xi4>
+  %4 = stablehlo.shift_right_arithmetic %c, %d : tensor<?xui2>
+  return %0, %1, %2, %3, %4 : tensor<?xi4>, tensor<?xi4>, tensor<?xi4>, tensor<?xi4>, tensor<?xui2>
 }
 func.func @folded(%a: tensor<4xcomplex<f32>>) -> tensor<5xcomplex<f32>> {
   %two = stablehlo.constant dense<(2.0, 0.0)> : tensor<complex<f32>>
@@ -340,7 +343,11 @@ def test_constants_of_few_bits(program: Any) -> None:
 def test_where_integers_of_few_bits_end(program: Any) -> None:
     a = np.array([-5, -7, -1, 1, 0, 7], np.int8).astype(ml_dtypes.int4)
     b = np.array([1, 2, 3, 0, 2, -1], np.int8).astype(ml_dtypes.int4)
-    shifted, ones, zeros = (each.astype(np.int8) for each in program.run("ends_of_bits", a, b))
+    c, d = np.array([1, 2, 3, 3], ml_dtypes.uint2), np.array([0, 1, 0, 3], ml_dtypes.uint2)
+    *results, moved = (each.astype(np.int8) for each in program.run("ends_of_bits", a, b, c, d))
+    shifted, ones, zeros, with_sign = results
+    np.testing.assert_array_equal(with_sign, [-3, -2, -1, 1, 0, 0])
+    np.testing.assert_array_equal(moved, [1, 3, 3, 3])
     np.testing.assert_array_equal(shifted, [5, 2, 1, 1, 0, 0])
     np.testing.assert_array_equal(ones, [3, 2, 4, 1, 0, 3])
     np.testing.assert_array_equal(zeros, [0, 0, 0, 3, 4, 1])
