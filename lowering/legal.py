@@ -19,6 +19,7 @@ from devscope.lowering import mlir_util
 from devscope.lowering.interop.bindings import ir
 from devscope.lowering.interop.diagnostics import decode_location
 from devscope.lowering.interop.mixed_types import LAUNCHES
+from devscope.lowering.stablehlo.control_flow import MAKE_TOKENS
 from devscope.runtime.object_file import is_allowed
 from devscope.runtime.program_check import MOST_BYTES
 
@@ -91,11 +92,16 @@ def check_module(module: Any, target: str) -> None:
     dialects, refused = set(_DIALECTS.split()), set(_WITHOUT_LOWERING.split())
     vector_accesses = set(_VECTOR_ACCESSES.split())
     _, *ops = mlir_util.walk(module.operation)
+    left = [
+        op
+        for op in ops
+        if op.name in refused or (op.name.partition(".")[0] not in dialects and op.name not in _LAUNCHES)
+    ]
+    if left:
+        op = min(left, key=lambda op: op.name in MAKE_TOKENS)  # they stay where what has effects does
+        raise cannot_lower(target, _described(op), decode_location(op.location))
     for op in ops:
         name = op.name
-        known = name.partition(".")[0] in dialects or name in _LAUNCHES
-        if not known or name in refused:
-            raise cannot_lower(target, _described(op), decode_location(op.location))
         if name == "tensor.dim":
             _check_dim(op)
         elif name in _ACCESSES:

@@ -1,6 +1,7 @@
 """Algorithms on tensors, written as arithmetic of arrays: what they do becomes text of StableHLO, tensor and scf.
 
-The first dimensions of an array are those of a batch, which may be dynamic; all others are known.
+An extent that is not known is a number below zero, by which `Text.size` finds its name: equal numbers, equal extents.
+The first dimensions of an array are those of a batch; most algorithms need to know all others.
 """
 
 from __future__ import annotations
@@ -18,13 +19,26 @@ Number = int | float | bool
 
 
 class Text:
-    """The lines of a program. ``Text(type)`` takes the extents of the batch from ``%0``, which is of that type."""
+    """The lines of a program, of whose operands ``%0`` is of that type."""
 
     def __init__(self, type_: Any) -> None:
         self.lines: list[str] = []
         self._count = 0
-        self.batch: list[int] = shape(type_)[:-2]
-        extents_of(self.lines.append, "n", "%0", type_)
+        self._sizes: list[str] = []
+        self._first = type_
+        self._extents = self._named("%0", "n", type_)
+        self.batch = self._extents[:-2]
+
+    def _named(self, name: str, prefix: str, type_: Any) -> list[int]:
+        extents_of(self.lines.append, prefix, name, type_)
+        known = shape(type_)
+        names = [f"%{prefix}{axis}" for axis in range(len(known))]
+        start, self._sizes = len(self._sizes), self._sizes + names
+        return [extent if extent >= 0 else -1 - start - axis for axis, extent in enumerate(known)]
+
+    def size(self, extent: int) -> int | str:
+        """An extent, or its name."""
+        return extent if extent >= 0 else self._sizes[-1 - extent]
 
     def add(self, line: str, count: int = 1) -> str:
         """A line that defines a value, or ``count`` of them; the name of it."""
@@ -34,8 +48,13 @@ class Text:
         return name
 
     def operand(self, number: int, type_: Any) -> Array:
-        """An operand, ``%0``, ``%1`` and so on."""
-        return Array(self, f"%{number}", tuple(shape(type_)), str(element(type_)))
+        """An operand, ``%0``, ``%1`` and so on, of the same batch as ``%0``."""
+        extents = self._extents
+        if type_ != self._first:
+            own = self._named(f"%{number}", f"n{number}_", type_)
+            shared = len(self.batch)
+            extents = [first if e < 0 else e for e, first in zip(own, self.batch, strict=False)] + own[shared:]
+        return Array(self, f"%{number}", tuple(extents), str(element(type_)))
 
     def result(self, values: Sequence[Array]) -> str:
         """The whole text, which ends with the results, as `templates.expand` takes them."""
@@ -45,10 +64,10 @@ class Text:
         return "\n".join(self.lines)
 
     def full(self, extents: Sequence[int], of: str, number: Number) -> Array:
-        """An array of one number. Dynamic extents are those of the batch."""
+        """An array of one number."""
         value = literal(number, of)
         type_ = tensor(extents, of)
-        if -1 not in extents:
+        if min(extents, default=0) >= 0:
             return Array(self, self.add(f"stablehlo.constant dense<{value}> : {type_}"), tuple(extents), of)
         if of.startswith("complex"):
             parts = commas(f"{part} : {of[8:-1]}" for part in value[1:-1].split(", "))
@@ -61,11 +80,16 @@ class Text:
 
     def room(self, extents: Sequence[int], of: str) -> str:
         """The name of a tensor without contents."""
-        sizes = commas(f"%n{axis}" for axis, extent in enumerate(extents) if extent < 0)
+        sizes = commas(self.size(extent) for extent in extents if extent < 0)
         return self.add(f"tensor.empty({sizes}) : {tensor(extents, of)}")
 
     def iota(self, count: int) -> Array:
-        return Array(self, self.add(f"stablehlo.iota dim = 0 : tensor<{count}xi64>"), (count,), "i64")
+        type_ = tensor([count], "i64")
+        if count >= 0:
+            return Array(self, self.add(f"stablehlo.iota dim = 0 : {type_}"), (count,), "i64")
+        sizes = self.add(f"tensor.from_elements {self.size(count)} : tensor<1xindex>")
+        name = self.add(f"stablehlo.dynamic_iota {sizes}, dim = 0 : (tensor<1xindex>) -> {type_}")
+        return Array(self, name, (count,), "i64")
 
     def elements(
         self, extents: Sequence[int], source: Array, at: Sequence[int | tuple[int, Sequence[int]]]
@@ -102,8 +126,8 @@ class Text:
         return Array(self, name, tuple(extents), source.of)
 
     def loop(self, count: int, carried: Sequence[Array], body: Callable[..., Sequence[Array]]) -> list[Array]:
-        """``body(i, *arrays)`` for ``i`` from 0, the name of an index; it returns what is carried on."""
-        zero, one, end = (self.add(f"arith.constant {number} : index") for number in (0, 1, count))
+        """``body(i, *arrays)`` for ``i`` from 0 to an extent, the name of an index; it returns what is carried on."""
+        zero, one, end = (self._index(number) for number in (0, 1, self.size(count)))
         step = f"%step{self._count}"
         inner = self._inner(carried)
         bound = commas(f"{new.name} = {old.name}" for new, old in zip(inner, carried, strict=True))
@@ -141,8 +165,10 @@ class Text:
 
     def index(self, operation: str, *numbers: str | int) -> str:
         """The name of what ``arith`` computes of two numbers, or names of indices."""
-        names = [self.add(f"arith.constant {n} : index") if isinstance(n, int) else n for n in numbers]
-        return self.add(f"arith.{operation} {commas(names)} : index")
+        return self.add(f"arith.{operation} {commas([self._index(n) for n in numbers])} : index")
+
+    def _index(self, number: str | int) -> str:
+        return self.add(f"arith.constant {number} : index") if isinstance(number, int) else number
 
     def number(self, index: str) -> Array:
         """An index as an array of no dimensions."""
@@ -314,9 +340,9 @@ class Array:
         return self.broadcast(range(len(batch)), [*batch, *self.extents]) if batch else self
 
     def broadcast(self, axes: Sequence[int], extents: Sequence[int]) -> Array:
-        """Of ``extents``, the same along ``axes``. Dynamic ones are those of ``%0``."""
+        """Of ``extents``, the same along ``axes``."""
         type_ = tensor(extents, self.of)
-        if -1 not in extents:
+        if min(extents, default=0) >= 0:
             kept = [axis for axis in range(len(extents)) if axis not in axes]
             line = f"stablehlo.broadcast_in_dim {self.name}, dims = {kept} : ({self.type}) -> {type_}"
         else:
@@ -350,7 +376,7 @@ class Array:
 
     def _region(self, axis: int, first: str, size: int) -> str:
         rank = len(self.extents)
-        sizes = [f"%n{dim}" if extent < 0 else str(extent) for dim, extent in enumerate(self.extents)]
+        sizes = [str(self.text.size(extent)) for extent in self.extents]
         starts = ["0"] * rank
         starts[axis], sizes[axis] = first, str(size)
         return f"[{commas(starts)}] [{commas(sizes)}] [{commas(['1'] * rank)}]"

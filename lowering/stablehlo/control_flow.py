@@ -44,9 +44,9 @@ CARRIERS = (*_CHOICES, "arith.select", "scf.while", "scf.for")
 
 
 _TOKEN = "!stablehlo.token"
-_MAKE_TOKENS = ("stablehlo.after_all", "stablehlo.create_token")
+MAKE_TOKENS = ("stablehlo.after_all", "stablehlo.create_token")
 _PASS_TOKENS = frozenset(
-    {*_MAKE_TOKENS, "stablehlo.while", "stablehlo.case", "stablehlo.if", "stablehlo.return"}
+    {*MAKE_TOKENS, "stablehlo.while", "stablehlo.case", "stablehlo.if", "stablehlo.return"}
     | {"stablehlo.optimization_barrier", "func.func", "func.call", "func.return"}
 )
 
@@ -65,7 +65,7 @@ def drop_tokens(module: Any) -> None:
         if op.name == "func.func" and _TOKEN in str(op.attributes["function_type"]) and is_public(op):
             return
     of = ir.RankedTensorType.get([], ir.IntegerType.get_signless(1, module.context), loc=module.operation.location)
-    for op in mlir_util.named(module.operation, *_MAKE_TOKENS):
+    for op in mlir_util.named(module.operation, *MAKE_TOKENS):
         value = ir.DenseElementsAttr.parse(f"dense<false> : {of}", module.context)
         mlir_util.replace_op(op, Builder(op).op("stablehlo.constant", [], [of], {"value": value}).results)
     mlir_util.retype(module.operation, lambda type_: of if str(type_) == _TOKEN else type_)

@@ -113,9 +113,13 @@ def expand_reduced_precision(op: Any) -> None:
 SIZES = {
     "stablehlo.dynamic_broadcast_in_dim": 1,
     "stablehlo.dynamic_conv": 2,
+    "stablehlo.dynamic_gather": 1,
     "stablehlo.dynamic_iota": 0,
     "stablehlo.dynamic_pad": 2,
     "stablehlo.dynamic_reshape": 1,
+    "stablehlo.dynamic_slice": 1,
+    "stablehlo.dynamic_update_slice": 2,
+    "stablehlo.gather": 1,
     "stablehlo.real_dynamic_slice": 1,
     "stablehlo.torch_index_select": 1,
 }
@@ -123,13 +127,19 @@ SIZES = {
 
 
 def sign_sizes(op: Any) -> None:
-    """Sizes and places without sign become signed ones that hold them."""
+    """Sizes and places without sign become signed ones that hold them, or are as far outside."""
+    build = Builder(op)
     for number in range(SIZES[op.name], len(op.operands)):
         value = op.operands[number]
         of = element(value.type)
         if isinstance(of, ir.IntegerType) and of.is_unsigned:
             signed = ir.Type.parse(tensor(shape(value.type), "i64"))
-            op.operands[number] = Builder(op).value("stablehlo.convert", [value], signed)
+            if of.width == 64:
+                one = ir.Type.parse(tensor([], of))
+                bounds = [ir.DenseElementsAttr.parse(f"dense<{bound}> : {one}") for bound in (0, 2**63 - 1)]
+                least, most = (build.op("stablehlo.constant", [], [one], {"value": b}).results[0] for b in bounds)
+                value = build.value("stablehlo.clamp", [least, value, most], value.type)
+            op.operands[number] = build.value("stablehlo.convert", [value], signed)
 
 
 def saturate(op: Any) -> None:
@@ -242,7 +252,8 @@ def expand_total_order(op: Any) -> None:
 
     type_ = op.operands[0].type
     width = {"f64": 64, "f32": 32, "f16": 16, "bf16": 16}.get(str(element(type_)), 8)
-    text, extents, of = Text(type_), shape(type_), f"i{width}"
+    text, of = Text(type_), f"i{width}"
+    extents = text.operand(0, type_).extents
     bits = tensor(extents, of)
     places, one = (text.full(extents, of, count).name for count in (width - 1, 1))
     keys: list[str] = []
@@ -254,4 +265,4 @@ def expand_total_order(op: Any) -> None:
     result = op.results[0].type
     direction = enum(op, "comparison_direction")
     less = text.add(f"stablehlo.compare {direction}, {commas(keys)}, SIGNED : ({bits}, {bits}) -> {result}")
-    expand(op, text.result([Array(text, less, tuple(extents), "i1")]))
+    expand(op, text.result([Array(text, less, extents, "i1")]))

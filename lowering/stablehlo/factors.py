@@ -139,10 +139,14 @@ def product_of_reflections(a: Array, taus: Array, columns: int) -> Array:
 
 def identity(a: Array, columns: int) -> Array:
     """The first columns of ones on the diagonal, as many rows as ``a`` has, for each of the batch."""
+    same = on_diagonal(a, columns)
+    return same.where(a.text.full(same.extents, a.of, 1), a.text.full(same.extents, a.of, 0)).in_batch()
+
+
+def on_diagonal(a: Array, columns: int) -> Array:
+    """Which places of a matrix are, of as many rows as ``a`` has."""
     text, m = a.text, a.extents[-2]
-    same = text.iota(m).spread(-1, columns).compare("EQ", text.iota(columns).spread(0, m))
-    extents = [m, columns]
-    return same.where(text.full(extents, a.of, 1), text.full(extents, a.of, 0)).in_batch()
+    return text.iota(m).spread(-1, columns).compare("EQ", text.iota(columns).spread(0, m))
 
 
 def scaled(a: Array) -> tuple[Array, Array]:

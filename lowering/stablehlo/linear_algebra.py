@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 from devscope.lowering.stablehlo.arrays import Array, Text
-from devscope.lowering.stablehlo.factors import identity, places, spoilt
+from devscope.lowering.stablehlo.factors import identity, on_diagonal, places, spoilt
 from devscope.lowering.stablehlo.shapes import fold_empty
 from devscope.lowering.stablehlo.templates import enum, expand, flag
 
@@ -31,7 +31,7 @@ def expand_triangular_solve(op: Any) -> None:
 
 
 def cholesky(a: Array, lower: bool) -> Array:
-    """The factor of matrices ``[..., n, n]`` of which one triangle is read; its other triangle is 0.
+    """The factor of matrices ``[..., n, n]``, of any size, of which one triangle is read; its other triangle is 0.
 
     Of matrices that have none it is NaN, as XLA's and JAX's are.
     """
@@ -48,12 +48,12 @@ def cholesky(a: Array, lower: bool) -> Array:
         return [factor.put(-1, i, is_own.where(pivot, below.where(left / pivot, zeros)))]
 
     factor = text.loop(n, [text.full(a.extents, a.of, 0)], step)[0]
-    has_none = (~factor.diagonal(range(n)).real().compare("GT", 0)).reduce("or", [-1], 0)
+    has_none = (on_diagonal(a, n).in_batch() & ~factor.real().compare("GT", 0)).reduce("or", [-2, -1], 0)
     return spoilt(factor, has_none.where(float("inf"), text.full(has_none.extents, a.real_of, 0)))
 
 
 def triangular_solve(a: Array, b: Array, left: bool, lower: bool, unit: bool, transpose: str) -> Array:
-    """X, of ``a`` times X, or X times it, is ``b``; ``transpose`` is as in ``stablehlo.triangular_solve``."""
+    """X, of ``a`` times X, or X times it, is ``b``, of any sizes; ``transpose``: as in ``stablehlo.triangular_solve``."""
     if transpose == "ADJOINT":
         a = a.conj()
     if transpose in ("ADJOINT", "TRANSPOSE"):
@@ -72,7 +72,7 @@ def triangular_solve(a: Array, b: Array, left: bool, lower: bool, unit: bool, tr
             rest = rest / a.at(-2, row).at(-1, row).spread(-1, m)
         return [solved.put(-2, row, rest)]
 
-    last = text.add(f"arith.constant {n - 1} : index")
+    last = text.index("subi", text.size(n), 1)
     return text.loop(n, [text.full(b.extents, b.of, 0)], step)[0]
 
 

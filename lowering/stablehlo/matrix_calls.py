@@ -7,7 +7,9 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
+from devscope.errors import LoweringError
 from devscope.lowering.interop.bindings import ir
+from devscope.lowering.interop.diagnostics import decode_location
 from devscope.lowering.stablehlo import factors, jacobi, schur
 from devscope.lowering.stablehlo.arrays import Array, Text
 from devscope.lowering.stablehlo.folds import add_windows
@@ -40,9 +42,15 @@ def _options(op: Any) -> dict[str, str]:
     }
 
 
-def _given(op: Any) -> tuple[Text, list[Array]]:
+def _given(op: Any, is_of_any_size: bool = False) -> tuple[Text, list[Array]]:
     """The matrices. JAX also gives calls with dynamic results the shapes of these, which follow from the operands."""
     text = Text(op.operands[0].type)
+    if not is_of_any_size and min(shape(op.operands[0].type)[-2:]) < 0:
+        name = ir.StringAttr(op.attributes["call_target_name"]).value
+        raise LoweringError(
+            f"'{name}' needs matrices whose numbers of rows and columns are known as the program is compiled",
+            decode_location(op.location),
+        )
     shapes: list[int] = []
     if "indices_of_shape_operands" in op.attributes:
         shapes = list(ir.DenseIntElementsAttr(op.attributes["indices_of_shape_operands"]))
@@ -63,13 +71,13 @@ def _failed(a: Array) -> Array:
 
 
 def _potrf(op: Any) -> str:
-    _, (a,) = _given(op)
+    _, (a,) = _given(op, is_of_any_size=True)
     factor = cholesky(a, _options(op)["uplo"] == "L")
     return _finish(op, [factor, _failed(factor)])
 
 
 def _trsm(op: Any) -> str:
-    _, (a, b) = _given(op)
+    _, (a, b) = _given(op, is_of_any_size=True)
     options = _options(op)
     transpose = {"N": "NO_TRANSPOSE", "T": "TRANSPOSE", "C": "ADJOINT"}[options["trans_x"]]
     side, triangle, unit = options["side"] == "L", options["uplo"] == "L", options["diag"] == "U"
@@ -212,7 +220,7 @@ def _right_eigen(op: Any) -> str:
 
 def _triangular(lower: bool) -> Routine:
     def expanded(op: Any) -> str:
-        _, (a, b) = _given(op)
+        _, (a, b) = _given(op, is_of_any_size=True)
         return _finish(op, [triangular_solve(a, b, True, lower, False, "NO_TRANSPOSE")])
 
     return expanded
@@ -224,7 +232,7 @@ def _bits(op: Any) -> str:
 
 
 def _cholesky(op: Any) -> str:
-    _, (a,) = _given(op)
+    _, (a,) = _given(op, is_of_any_size=True)
     return _finish(op, [cholesky(a, True)])
 
 

@@ -43,6 +43,12 @@ func.func @cholesky(%x: tensor<2x2x2xf32>) -> (tensor<2x2x2xf32>, tensor<2x2x2xf
   %1 = stablehlo.cholesky %x, lower = false : tensor<2x2x2xf32>
   return %0, %1 : tensor<2x2x2xf32>, tensor<2x2x2xf32>
 }
+func.func @of_any_size(%x: tensor<?x?x?xf32>, %b: tensor<?x2x?xf32>) -> (tensor<?x?x?xf32>, tensor<?x2x?xf32>) {
+  %0 = stablehlo.cholesky %x, lower = true : tensor<?x?x?xf32>
+  %1 = "stablehlo.triangular_solve"(%0, %b) <{left_side = false, lower = true, unit_diagonal = false,
+      transpose_a = #stablehlo<transpose TRANSPOSE>}> : (tensor<?x?x?xf32>, tensor<?x2x?xf32>) -> tensor<?x2x?xf32>
+  return %0, %1 : tensor<?x?x?xf32>, tensor<?x2x?xf32>
+}
 func.func @nothing(%x: tensor<2x0x0xf32>)
     -> (tensor<2x0x0xf32>, tensor<2xi32>, tensor<2x0x0xf32>, tensor<2x0xf32>, tensor<2x0x0xf32>) {
   %0:3 = stablehlo.custom_call @lapack_sgetrf_ffi(%x) {mhlo.backend_config = {}}
@@ -132,6 +138,27 @@ def test_what_has_no_factor_of_cholesky_is_not_a_number(factors: Executable) -> 
     lower, upper = factors.run("cholesky", np.array([good, bad], np.float32))
     np.testing.assert_allclose([lower[0], upper[0].T], [[[2, 0], [1, 2]]] * 2)
     assert np.isnan([lower[1], upper[1]]).all()
+
+
+@pytest.mark.parametrize(("batch", "size"), [(2, 3), (1, 1), (3, 0), (0, 2)])
+def test_factors_of_any_size(factors: Executable, batch: int, size: int) -> None:
+    rng = np.random.default_rng(size)
+    a, b = (rng.standard_normal((batch, n, size)).astype(np.float32) for n in (size, 2))
+    x = a @ a.mT + 2 * np.eye(size, dtype=np.float32)
+    factor, solved = factors.run("of_any_size", x, b)
+    np.testing.assert_allclose(factor @ factor.mT, x, atol=1e-5)
+    np.testing.assert_array_equal(factor, np.tril(factor))
+    np.testing.assert_allclose(solved @ factor.mT, b, atol=1e-5)
+
+
+def test_what_needs_to_know_sizes_says_so() -> None:
+    text = """func.func @main(%x: tensor<2x?x?xf64>) -> tensor<2x?xf64> {
+      %0:2 = stablehlo.custom_call @Eigh(%x) {backend_config = "1,1,100,1e-6"}
+        : (tensor<2x?x?xf64>) -> (tensor<2x?x?xf64>, tensor<2x?xf64>)
+      return %0#1 : tensor<2x?xf64>
+    }"""
+    with pytest.raises(devscope.DevscopeError, match="'Eigh' needs matrices whose numbers of rows"):
+        devscope.compile(text)
 
 
 def test_matrices_of_nothing(factors: Executable) -> None:

@@ -78,6 +78,13 @@ func.func @sizes(%x: tensor<?xf32>, %v: tensor<f32>, %n: tensor<1xui8>)
     : (tensor<?xf32>, tensor<1xui8>) -> tensor<1xf32>
   return %0, %1, %2 : tensor<?x?xf32>, tensor<?xf32>, tensor<1xf32>
 }
+func.func @places(%x: tensor<4xi32>, %n: tensor<ui64>) -> (tensor<2xi32>, tensor<4xi32>, tensor<1xi32>) {
+  %0 = stablehlo.dynamic_slice %x, %n, sizes = [2] : (tensor<4xi32>, tensor<ui64>) -> tensor<2xi32>
+  %1 = stablehlo.dynamic_update_slice %x, %0, %n : (tensor<4xi32>, tensor<2xi32>, tensor<ui64>) -> tensor<4xi32>
+  %2 = "stablehlo.gather"(%x, %n) <{dimension_numbers = #stablehlo.gather<offset_dims = [0], start_index_map = [0],
+    index_vector_dim = 0>, slice_sizes = array<i64: 1>}> : (tensor<4xi32>, tensor<ui64>) -> tensor<1xi32>
+  return %0, %1, %2 : tensor<2xi32>, tensor<4xi32>, tensor<1xi32>
+}
 func.func @bits(%s: tensor<2xui64>) -> tensor<5xbf16> {
   %0, %1 = stablehlo.rng_bit_generator %s, algorithm = THREE_FRY
     : (tensor<2xui64>) -> (tensor<2xui64>, tensor<5xbf16>)
@@ -112,6 +119,15 @@ def test_sizes_without_sign(program: Any) -> None:
     wanted[200:-2:201] = x
     np.testing.assert_array_equal(padded, wanted)
     assert chosen == [200]
+
+
+@pytest.mark.parametrize("place", [1, 2**63, 2**64 - 1])
+def test_places_without_sign(program: Any, place: int) -> None:
+    x, first = np.arange(4, dtype=np.int32), min(place, 2)
+    part, updated, one = program.run("places", x, np.uint64(place))
+    np.testing.assert_array_equal(part, x[first : first + 2])
+    np.testing.assert_array_equal(updated, x)
+    assert one == [min(place, 3)]
 
 
 def test_random_bits_of_brain_floats_are_those_of_xla(program: Any) -> None:

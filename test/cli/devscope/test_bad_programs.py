@@ -215,6 +215,15 @@ LOWERING_ERRORS = {
         "4:8: error: target 'opencl' cannot lower operation 'stablehlo.custom_call @my code'",
         CANNOT_LOWER,
     ),
+    "data for another program": (
+        main(
+            "%t = stablehlo.create_token : !stablehlo.token\n"
+            f'  %0 = "stablehlo.outfeed"(%x, %t) : ({T4}, !stablehlo.token) -> !stablehlo.token\n'
+            f"  return %x : {T4}"
+        ),
+        "5:8: error: target 'cpu' cannot lower operation 'stablehlo.outfeed'",
+        CANNOT_LOWER,
+    ),
     "side effect": (
         main(f'"foo.bar"() : () -> ()\n  return %x : {T4}'),
         "4:3: error: target 'cpu' cannot lower operation 'foo.bar'",
