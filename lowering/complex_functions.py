@@ -30,7 +30,7 @@ def lower_complex(module: Any, run_passes: RunPasses) -> list[Any]:
     Raises LoweringError, located, for numbers of whose parts no format is known.
     """
     ops = mlir_util.walk(module)
-    if not any(op.name.startswith("complex.") for op in ops):
+    if not any(op.name.startswith("complex.") or (op.name == "arith.select" and _part_type(op)) for op in ops):
         return ops
     expand(ops, _expansions())
     run_passes(module.operation, pipeline("complex"))

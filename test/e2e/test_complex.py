@@ -238,6 +238,23 @@ def test_choices(program: Executable) -> None:
         assert number == (2j if flag else 1 + 1j)
 
 
+@pytest.mark.parametrize("target", ["cpu:0", "opencl:0"])
+def test_choices_alone(target: str) -> None:
+    """Nothing else in the program is of complex numbers."""
+    type_, mask = "tensor<4xcomplex<f32>>", "tensor<4xi1>"
+    arguments = ", ".join([*(f"%{name}: {mask}" for name in "pqr"), *(f"%{name}: {type_}" for name in "abcd")])
+    text = f"""func.func @main({arguments}) -> {type_} {{
+      %0 = stablehlo.select %p, %a, %b : {mask}, {type_}
+      %1 = stablehlo.select %q, %c, %d : {mask}, {type_}
+      %2 = stablehlo.select %r, %0, %1 : {mask}, {type_}
+      return %2 : {type_}
+    }}"""
+    p, q, r = np.array([[0, 0, 1, 1], [0, 1, 1, 0], [1, 0, 1, 0]], bool)
+    a, b, c, d = np.arange(16, dtype=np.complex64).reshape(4, 4) * (1 - 2j)
+    got = devscope.run(text, p, q, r, a, b, c, d, default=target, cache=False)
+    np.testing.assert_array_equal(got, np.where(r, np.where(p, a, b), np.where(q, c, d)))
+
+
 def test_contractions_shapes_and_kernels(program: Executable) -> None:
     rng = np.random.default_rng(SEED)
     a, b = (rng.standard_normal((2, *shape)) for shape in ((4, 5), (5, 6)))
