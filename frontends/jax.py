@@ -2,8 +2,9 @@
 
 They are exported for a platform that JAX does not know, for which it has its default rules: operations as
 StableHLO defines them (``stablehlo.cholesky``, ``fft``, random bits by threefry), no calls of one platform's
-libraries. Where a function has something without a default rule (``eigh``, ``svd``), the rules for processors are
-taken, whose calls of LAPACK are lowered by name (`lowering/stablehlo/matrix_calls.py`).
+libraries. Where a function has something without a default rule (``eigh``, ``svd``), or for named platforms alone
+(what was exported for processors), the rules for processors are taken, whose calls of LAPACK are lowered by name
+(`lowering/stablehlo/matrix_calls.py`).
 """
 
 from __future__ import annotations
@@ -46,7 +47,7 @@ def read_function(function: Any, examples: Examples | None) -> ImportedSource:
     try:
         try:
             exported = exported_for(_PLATFORM)
-        except NotImplementedError:
+        except Exception:
             exported = exported_for(_OTHER_PLATFORM)
     except Exception as error:
         what = " ".join(str(error).split())

@@ -275,6 +275,11 @@ def test_exported_and_the_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
             equal(made(X), {"y": X + 1})
 
 
+def test_what_is_for_processors_alone() -> None:
+    exported = jax.export.export(jax.jit(jnp.sin), platforms=["cpu"])(X)
+    equal(devscope.run(lambda x: exported.call(x) + 1, X, cache=False), np.sin(X) + 1)
+
+
 @pytest.mark.parametrize(
     ("function", "examples", "message"),
     [
