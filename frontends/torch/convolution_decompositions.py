@@ -1,7 +1,12 @@
-"""Decompositions of convolutions with a filter per channel that torch-mlir refuses: transposed, and in 3-D."""
+"""Decompositions of convolutions in groups that torch-mlir refuses.
+
+With a filter per channel, those that are transposed or in 3-D; and those in as many groups as a batch of any size
+has images, where each has filters of its own.
+"""
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
 from typing import Any
 
@@ -28,10 +33,14 @@ def _convolution(
     groups: int,
 ) -> Any:
     spatial = weight.dim() - 2
+    if not isinstance(groups, int):
+        if transposed:
+            return _transposed(x, weight, bias, stride, padding, dilation, output_padding, groups)
+        return _as_product(x, weight, bias, stride, padding, dilation, groups)
     if groups == 1 or weight.shape[1] != 1 or x.shape[-spatial - 1] != groups:
         return NotImplemented
     if transposed:
-        return _transposed(x, weight, bias, stride, padding, dilation, output_padding)
+        return _transposed(x, weight, bias, stride, padding, dilation, output_padding, groups)
     if spatial == 3 and weight.shape[0] == groups:
         return _in_slices(x, weight, bias, stride, padding, dilation)
     return NotImplemented
@@ -45,6 +54,7 @@ def _transposed(
     padding: Sequence[int],
     dilation: Sequence[int],
     output_padding: Sequence[int],
+    groups: int,
 ) -> _Tensor:
     """A convolution with the flipped filter of the input with zeros in between and around it."""
     spatial = weight.dim() - 2
@@ -56,10 +66,34 @@ def _transposed(
             x = x.flatten(at - 1, at)
         before = dilation[dim] * (weight.shape[at] - 1) - padding[dim]
         pads = [before, before + output_padding[dim] - (stride[dim] - 1), *pads]
-    flipped = weight.flip([*range(-spatial, 0)])
+    flipped = weight.flip([*range(-spatial, 0)]).unflatten(0, (groups, -1)).transpose(1, 2).flatten(0, 1)
     return aten.convolution(
-        F.pad(x, pads), flipped, bias, [1] * spatial, [0] * spatial, dilation, False, [0] * spatial, len(weight)
+        F.pad(x, pads), flipped, bias, [1] * spatial, [0] * spatial, dilation, False, [0] * spatial, groups
     )
+
+
+def _as_product(
+    x: _Tensor,
+    weight: _Tensor,
+    bias: _Tensor | None,
+    stride: Sequence[int],
+    padding: Sequence[int],
+    dilation: Sequence[int],
+    groups: int,
+) -> _Tensor:
+    """A batch of products, one of each group: of its filters, and of what each of their elements meets."""
+    kernel = weight.shape[2:]
+    x = F.pad(x, [pad for both in reversed(padding) for pad in (both, both)])
+    met = []
+    for place in itertools.product(*map(range, kernel)):
+        part = x
+        for dim, (at, size, step, apart) in enumerate(zip(place, kernel, stride, dilation, strict=True), 2):
+            part = aten.slice.Tensor(part, dim, at * apart, x.shape[dim] - (size - 1 - at) * apart, step)
+        met.append(part)
+    windows = torch.stack(met, 2).unflatten(1, (groups, -1)).flatten(2, 3).flatten(3)
+    found = weight.unflatten(0, (groups, -1)).flatten(2) @ windows
+    found = found.flatten(1, 2).unflatten(2, met[0].shape[2:])
+    return found if bias is None else found + bias.view(-1, *[1] * len(kernel))
 
 
 def _in_slices(

@@ -95,6 +95,20 @@ def test_sizes_that_are_multiples_may_be_small_in_the_example() -> None:
             np.testing.assert_allclose(found, expected.numpy(), rtol=1e-5)
 
 
+def test_filters_of_each_image_of_a_batch() -> None:
+    def modulated(x: Any, weight: Any, bias: Any) -> Any:
+        image, batch = x.flatten(0, 1)[None], x.shape[0]
+        filtered = F.conv1d(image, weight.flatten(0, 1), bias.flatten(), 2, 1, 2, batch)
+        return filtered, F.conv_transpose1d(filtered, weight.flatten(0, 1), None, 2, 1, 1, batch)
+
+    shapes = ({0: Dim("batch")},) * 3
+    examples = [(_random(n, 2, 9), _random(n, 3, 2, 3), _random(n, 3)) for n in (3, 1, 4)]
+    with devscope.compile(modulated, examples[0], dynamic_shapes=shapes, cache=False) as exe:
+        for given in examples:
+            for found, expected in zip(exe(*given), modulated(*given), strict=True):
+                np.testing.assert_allclose(found, expected.numpy(), rtol=1e-4, atol=1e-5)
+
+
 def _series(x: Any, y: Any) -> Any:
     n, m = x.shape
     return (
