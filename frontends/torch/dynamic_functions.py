@@ -1,4 +1,7 @@
-"""Functions whose sizes ``torch.export`` takes as constants, for sizes that vary: series, windows, products."""
+"""Functions whose sizes ``torch.export`` takes as constants, for sizes that vary.
+
+They are series, windows, products, places in matrices, poolings along one dimension, distances.
+"""
 
 from __future__ import annotations
 
@@ -9,6 +12,7 @@ from typing import Any
 from unittest import mock
 
 import torch
+import torch.nn.functional as F
 from torch.backends import opt_einsum
 
 _Tensor = torch.Tensor
@@ -104,6 +108,119 @@ def kron(x: _Tensor, y: _Tensor) -> _Tensor:
     return (x * y).reshape([x.shape[2 * dim] * y.shape[2 * dim + 1] for dim in range(rank)])
 
 
+def _frequencies(original: Any, places: Callable[[Any], _Tensor]) -> Callable[..., _Tensor]:
+    def frequencies(n: Any, d: float = 1.0, *, dtype: Any = None, **options: Any) -> _Tensor:
+        if not _varies(n):
+            return original(n, d, dtype=dtype, **options)
+        dtype = dtype or torch.get_default_dtype()
+        return places(n).to(dtype) / (torch.scalar_tensor(n, dtype=dtype) * d)
+
+    return frequencies
+
+
+def fill_diagonal(x: _Tensor, value: Any, wrap: bool = False) -> _Tensor:
+    if x.dim() != 2 or not _varies(*x.shape):
+        return x.fill_diagonal_(value, wrap)
+    x.diagonal().fill_(value)
+    return x
+
+
+def _triangle(original: Any, keep: Callable[..., _Tensor]) -> Callable[..., _Tensor]:
+    def indices(row: Any, col: Any, offset: int = 0, *, dtype: Any = torch.int64, **options: Any) -> _Tensor:
+        if not _varies(row, col):
+            return original(row, col, offset, dtype=dtype, **options)
+        return keep(torch.ones(row, col, dtype=torch.bool), offset).nonzero().T.to(dtype)
+
+    return indices
+
+
+def combinations(x: _Tensor, r: int = 2, with_replacement: bool = False) -> _Tensor:
+    if r != 2 or not _varies(*x.shape):
+        return torch.combinations(x, r, with_replacement)
+    places = torch.ones(x.shape[0], x.shape[0], dtype=torch.bool).triu(0 if with_replacement else 1).nonzero()
+    return x[places]
+
+
+def vander(x: _Tensor, N: Any = None, increasing: bool = False) -> _Tensor:
+    if not _varies(*x.shape, N):
+        return torch.vander(x, N, increasing)
+    powers = torch.arange(x.shape[-1] if N is None else N)
+    return x[..., None] ** (powers if increasing else powers.flip(0))
+
+
+def cov(
+    x: _Tensor, *, correction: int = 1, fweights: _Tensor | None = None, aweights: _Tensor | None = None
+) -> _Tensor:
+    if not _varies(*x.shape) or fweights is not None or aweights is not None:
+        return torch.cov(x, correction=correction, fweights=fweights, aweights=aweights)
+    rows = x.reshape(-1, x.shape[-1]) if x.dim() < 2 else x
+    apart = rows - rows.mean(1, keepdim=True)
+    found = apart @ apart.mH / torch.sym_max(x.shape[-1] - correction, 0)
+    return found.reshape([]) if x.dim() < 2 else found
+
+
+def corrcoef(x: _Tensor) -> _Tensor:
+    if not _varies(*x.shape):
+        return torch.corrcoef(x)
+    found = cov(x)
+    if x.dim() < 2:
+        return found / found
+    deviation = found.diagonal().real.sqrt()
+    return (found / deviation[:, None] / deviation).clamp(-1, 1)
+
+
+def one_hot(x: _Tensor, num_classes: Any = -1) -> _Tensor:
+    if not _varies(num_classes):
+        return F.one_hot(x, num_classes)
+    return (x[..., None] == torch.arange(num_classes)).to(torch.int64)
+
+
+def affine_grid(theta: _Tensor, size: Any, align_corners: bool | None = None) -> _Tensor:
+    if not _varies(*size):
+        return F.affine_grid(theta, size, align_corners)
+
+    def line(count: Any) -> _Tensor:
+        """Of one element, PyTorch's is in the middle."""
+        found = linspace(-1, 1, count, dtype=theta.dtype)
+        return torch.where(
+            torch.scalar_tensor(count) == 1, 0.0, found if align_corners else found * (count - 1) / count
+        )
+
+    axes = torch.meshgrid(*map(line, size[2:]), indexing="ij")[::-1]
+    points = torch.stack([*axes, torch.ones_like(axes[0])], -1).flatten(0, -2)
+    return (points @ theta.mT).unflatten(1, size[2:])
+
+
+def max_pool1d(
+    x: _Tensor,
+    kernel_size: Any,
+    stride: Any = None,
+    padding: Any = 0,
+    dilation: Any = 1,
+    ceil_mode: bool = False,
+    return_indices: bool = False,
+) -> Any:
+    """As that of an image of one row, where places are the same."""
+    window = [kernel_size, stride or kernel_size, padding, dilation]
+    if not _varies(x.shape[-1]):
+        return F.max_pool1d(x, *window, ceil_mode=ceil_mode, return_indices=return_indices)
+    pairs = [
+        (least, *one) if isinstance(one, tuple | list) else (least, one)
+        for least, one in zip((1, 1, 0, 1), window, strict=True)
+    ]
+    found = F.max_pool2d(x.unsqueeze(-2), *pairs, ceil_mode=ceil_mode, return_indices=return_indices)
+    return tuple(one.squeeze(-2) for one in found) if return_indices else found.squeeze(-2)
+
+
+def cdist(
+    x1: _Tensor, x2: _Tensor, p: float = 2.0, compute_mode: str = "use_mm_for_euclid_dist_if_necessary"
+) -> _Tensor:
+    """Which way is the faster for so many points PyTorch asks of their number."""
+    if not _varies(*x1.shape, *x2.shape):
+        return torch.cdist(x1, x2, p, compute_mode)
+    return torch.cdist(x1, x2, p, "donot_use_mm_for_euclid_dist")
+
+
 def _example_of(size: Any) -> int:
     """What a size is in the example; some number if it is not known."""
     return getattr(getattr(size, "node", None), "hint", size) or 1
@@ -133,5 +250,21 @@ TRACED: dict[Any, Callable[..., Any]] = {
     torch.logspace: logspace,
     torch.kron: kron,
     torch.Tensor.kron: kron,
+    torch.fft.fftfreq: _frequencies(torch.fft.fftfreq, lambda n: (torch.arange(n) + n // 2) % n - n // 2),
+    torch.fft.rfftfreq: _frequencies(torch.fft.rfftfreq, lambda n: torch.arange(n // 2 + 1)),
+    torch.Tensor.fill_diagonal_: fill_diagonal,
+    torch.tril_indices: _triangle(torch.tril_indices, torch.tril),
+    torch.triu_indices: _triangle(torch.triu_indices, torch.triu),
+    torch.combinations: combinations,
+    torch.vander: vander,
+    torch.linalg.vander: lambda x, *, N=None: vander(x, N, True),
+    torch.cov: cov,
+    torch.Tensor.cov: cov,
+    torch.corrcoef: corrcoef,
+    torch.Tensor.corrcoef: corrcoef,
+    F.one_hot: one_hot,
+    F.affine_grid: affine_grid,
+    F.max_pool1d: max_pool1d,
+    torch.cdist: cdist,
     **{original: _window(original, shape) for original, shape in _WINDOWS.items()},
 }

@@ -74,12 +74,12 @@ def _cubic(x: _Tensor) -> _Tensor:
     return torch.where(x < 1, near, torch.where(x < 2, far, 0.0))
 
 
-def _smoothing(x: _Tensor, size: int, count: int, scale: Any, align: bool, kernel: Any, width: int) -> _Tensor:
+def _smoothing(x: _Tensor, size: Any, count: Any, scale: Any, align: bool, kernel: Any, width: int) -> _Tensor:
     """The weights of ``size`` elements in each of ``count``: compute_indices_weights_aa of UpSampleKernel.cpp."""
-    corners = (size - 1) / max(count - 1, 1)
-    scale = corners if align else 1 / scale if scale else size / count
-    wide = max(scale, 1.0)
-    centre = (scale * (torch.arange(count, dtype=x.dtype) + 0.5))[:, None]
+    corners = (size - 1) / torch.sym_max(count - 1, 1)
+    step = torch.scalar_tensor(corners if align else 1 / scale if scale else size / count, dtype=x.dtype)
+    wide = step.clamp(min=1.0)
+    centre = (step * (torch.arange(count, dtype=x.dtype) + 0.5))[:, None]
     reach, place = width / 2 * wide, torch.arange(size, dtype=x.dtype)
     first = torch.trunc(centre - reach + 0.5).clamp(min=0)
     is_inside = (place >= first) & (place < torch.trunc(centre + reach + 0.5).clamp(max=size))

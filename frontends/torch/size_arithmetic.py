@@ -52,7 +52,8 @@ def name_sizes_in_assertions(graph: Any) -> None:
     names: dict[str, str] = {}
     for node in graph.find_nodes(op="placeholder"):
         sizes: Any = getattr(value_of(node), "shape", ())
-        names |= {str(size): f"{node.name}.shape[{dim}]" for dim, size in reversed([*enumerate(sizes)])}
+        varying = [(dim, size) for dim, size in enumerate(sizes) if isinstance(size, torch.SymInt)]
+        names |= {str(size): f"{node.name}.shape[{dim}]" for dim, size in reversed(varying)}
     for node in graph.find_nodes(op="call_function", target=aten._assert_scalar.default):
         if found := _DEFERRED.fullmatch(node.args[1]):
             said = re.sub(r"\w+", lambda word: names.get(word[0], word[0]), found[1])

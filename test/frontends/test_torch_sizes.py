@@ -29,6 +29,8 @@ def _poolings(x: Any) -> Any:
         F.adaptive_avg_pool3d(x[None], (2, 3, 3)),
         *F.adaptive_max_pool2d(x, (2, 3), return_indices=True),
         F.adaptive_max_pool1d(x[0], 4),
+        *F.max_pool1d(x[0], 3, 2, 1, ceil_mode=True, return_indices=True),
+        F.max_pool1d(x[0, 0], (2,), padding=(1,)),
         F.interpolate(x, scale_factor=1.5, mode="area"),
     )
 
@@ -39,6 +41,7 @@ def _interpolations(x: Any) -> Any:
         F.interpolate(x, scale_factor=1.5, mode="bilinear"),
         F.interpolate(x, size=(7, 9), mode="bicubic", align_corners=True),
         F.interpolate(x, scale_factor=2, mode="nearest-exact"),
+        F.interpolate(x, size=(4, 6), mode="bilinear", antialias=True),
     )
 
 
@@ -120,6 +123,19 @@ def _series(x: Any, y: Any) -> Any:
     )
 
 
+def _in_matrices(x: Any, y: Any) -> Any:
+    n, m = x.shape
+    square = (x @ x.T).fill_diagonal_(-5.0)
+    return (
+        *(square, square[*torch.tril_indices(n, n, -1)], torch.triu_indices(n, m, 1), torch.combinations(x[0])),
+        *(torch.vander(x[0]), torch.vander(x[0], 3, increasing=True), F.one_hot(torch.arange(m) % n, n)),
+        *(torch.cov(x), y.T.cov(), torch.cov(x[0], correction=0), torch.corrcoef(torch.cat([x, x[:1] ** 2]))),
+        *(torch.fft.fftfreq(n, 0.5), torch.fft.rfftfreq(m), torch.cdist(x, x[:1])),
+        F.affine_grid(x[None, :1, :1] * torch.eye(2, 3), [1, 1, n, m], align_corners=False),
+        F.affine_grid(x[None, :1, :1] * torch.eye(3, 4), [1, 1, n, 2, m], align_corners=True),
+    )
+
+
 def _rounded(x: Any, y: Any) -> Any:
     scale, zero = x.abs().amax(1) / 127, torch.tensor(3, dtype=torch.int32)
     return (
@@ -130,7 +146,7 @@ def _rounded(x: Any, y: Any) -> Any:
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("function", [_series, _rounded])
+@pytest.mark.parametrize("function", [_series, _in_matrices, _rounded])
 def test_what_pytorch_traces_for_known_sizes_only(function: Callable[..., Any]) -> None:
     """PyTorch's trace takes their sizes as constants."""
     shapes = ({0: Dim("n"), 1: Dim("m")}, {0: Dim("k")})
