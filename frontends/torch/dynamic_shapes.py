@@ -1,6 +1,7 @@
 """Which dimensions of arguments are dynamic, and examples that PyTorch traces as such."""
 
 import inspect
+import operator
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
@@ -129,3 +130,31 @@ def check_ranks(exported: Any, as_given: Any, name: str) -> None:
             f"'{name}' has results of other ranks where a dynamic dimension is 1, as in the example",
             notes=["give an example with another size, or leave the dimension static"],
         )
+
+
+def look_at_squeezed(exported: Any, program: Any) -> None:
+    """Let ``program`` assert that sizes of arguments which ``exported`` would remove if they were 1 are not.
+
+    PyTorch traces dimensions of any size as if they were never 1, and says nothing of it.
+    """
+    squeezed: set[str] = set()
+    for node in exported.graph.nodes:
+        if node.op == "call_function" and str(node.target).startswith("aten.squeeze"):
+            shape = node.args[0].meta["val"].shape
+            dims = node.args[1] if len(node.args) > 1 else range(len(shape))
+            squeezed.update(str(shape[dim]) for dim in ([dims] if isinstance(dims, int) else dims) if shape)
+    graph = program.graph
+    arguments = graph.find_nodes(op="placeholder")
+    for argument in arguments:
+        for dim, size in enumerate(getattr(argument.meta.get("val"), "shape", ())):
+            if not isinstance(size, torch.SymInt) or str(size) not in squeezed:
+                continue
+            squeezed.remove(str(size))
+            said = f"the program was traced for sizes with {argument.name}.shape[{dim}] != 1: it squeezes them"
+            with graph.inserting_after(arguments[-1]):
+                found = graph.call_function(torch.ops.aten.sym_size.int, (argument, dim))
+            with graph.inserting_after(found):
+                is_other = graph.call_function(operator.ne, (found, 1))
+            found.meta["val"], is_other.meta["val"] = size, size != 1
+            with graph.inserting_after(is_other):
+                graph.call_function(torch.ops.aten._assert_scalar.default, (is_other, said))

@@ -448,6 +448,12 @@ def test_dynamic_dimensions_that_are_one_in_the_example() -> None:
 def test_dimensions_of_one_that_decide_ranks_are_refused() -> None:
     with pytest.raises(InputError, match="ranks where a dynamic dimension is 1"):
         devscope.compile(lambda x: x.squeeze(0) * 2, (torch.ones(1, 3),), dynamic_shapes={"x": {0: Dim("n")}})
+    with devscope.compile(
+        lambda x: x.squeeze() * 2, (torch.ones(4, 1),), dynamic_shapes={"x": {0: Dim("n")}}, cache=False
+    ) as exe:
+        assert exe(torch.ones(0, 1)).shape == (0,)
+        with pytest.raises(ExecutionError, match=r"x\.shape\[0\] != 1"):
+            exe(torch.ones(1, 1))
 
 
 def test_sizes_that_pytorch_finds_out_are_of_any_size_for_an_example_of_one() -> None:
