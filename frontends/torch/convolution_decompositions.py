@@ -30,7 +30,7 @@ def _convolution(
     dilation: Sequence[int],
     transposed: bool,
     output_padding: Sequence[int],
-    groups: int,
+    groups: Any,
 ) -> Any:
     spatial = weight.dim() - 2
     if not isinstance(groups, int):
@@ -54,7 +54,7 @@ def _transposed(
     padding: Sequence[int],
     dilation: Sequence[int],
     output_padding: Sequence[int],
-    groups: int,
+    groups: Any,
 ) -> _Tensor:
     """A convolution with the flipped filter of the input with zeros in between and around it."""
     spatial = weight.dim() - 2
@@ -79,7 +79,7 @@ def _as_product(
     stride: Sequence[int],
     padding: Sequence[int],
     dilation: Sequence[int],
-    groups: int,
+    groups: Any,
 ) -> _Tensor:
     """A batch of products, one of each group: of its filters, and of what each of their elements meets."""
     kernel = weight.shape[2:]

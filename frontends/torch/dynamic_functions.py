@@ -148,6 +148,10 @@ def vander(x: _Tensor, N: Any = None, increasing: bool = False) -> _Tensor:
     return x[..., None] ** (powers if increasing else powers.flip(0))
 
 
+def _rising_vander(x: _Tensor, *, N: Any = None) -> _Tensor:
+    return vander(x, N, True)
+
+
 def cov(
     x: _Tensor, *, correction: int = 1, fweights: _Tensor | None = None, aweights: _Tensor | None = None
 ) -> _Tensor:
@@ -202,13 +206,14 @@ def max_pool1d(
 ) -> Any:
     """As that of an image of one row, where places are the same."""
     window = [kernel_size, stride or kernel_size, padding, dilation]
+    options: Any = {"ceil_mode": ceil_mode, "return_indices": return_indices}
     if not _varies(x.shape[-1]):
-        return F.max_pool1d(x, *window, ceil_mode=ceil_mode, return_indices=return_indices)
-    pairs = [
+        return F.max_pool1d(x, *window, **options)
+    pairs: list[Any] = [
         (least, *one) if isinstance(one, tuple | list) else (least, one)
         for least, one in zip((1, 1, 0, 1), window, strict=True)
     ]
-    found = F.max_pool2d(x.unsqueeze(-2), *pairs, ceil_mode=ceil_mode, return_indices=return_indices)
+    found: Any = F.max_pool2d(x.unsqueeze(-2), *pairs, **options)
     return tuple(one.squeeze(-2) for one in found) if return_indices else found.squeeze(-2)
 
 
@@ -257,7 +262,7 @@ TRACED: dict[Any, Callable[..., Any]] = {
     torch.triu_indices: _triangle(torch.triu_indices, torch.triu),
     torch.combinations: combinations,
     torch.vander: vander,
-    torch.linalg.vander: lambda x, *, N=None: vander(x, N, True),
+    torch.linalg.vander: _rising_vander,
     torch.cov: cov,
     torch.Tensor.cov: cov,
     torch.corrcoef: corrcoef,

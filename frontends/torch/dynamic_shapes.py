@@ -146,7 +146,8 @@ def look_at_squeezed(exported: Any, program: Any) -> None:
     graph = program.graph
     arguments = graph.find_nodes(op="placeholder")
     for argument in arguments:
-        for dim, size in enumerate(getattr(argument.meta.get("val"), "shape", ())):
+        shape: Any = getattr(argument.meta.get("val"), "shape", ())
+        for dim, size in enumerate(shape):
             if not isinstance(size, torch.SymInt) or str(size) not in squeezed:
                 continue
             squeezed.remove(str(size))
