@@ -120,7 +120,8 @@ class CallText:
         if number != 2 and not self._found.is_lines(operand):
             names = names[0] + names[2] + names[1]
         groups = [self._found.loops[name] for name in names[:2]]
-        strides = [f"%strides{number}#{operand.axes[group[-1]]}" if group else "%c0" for group in groups]
+        axes = [operand.axes.get(group[-1]) if group else None for group in groups]
+        strides = ["%c0" if axis is None else f"%strides{number}#{axis}" for axis in axes]
         sizes = [self._extents[name] for name in names]
         self._view(number, at, sizes, strides, operand_type(operand))
 

@@ -2,8 +2,10 @@
 
 The loops of a contraction are those of a batch (in both operands and the result), rows (m: in A and the result),
 columns (n: in B and the result) and sums (k: in A and B), as upstream infers them. A kernel has one of each. Loops
-of one kind through which elements are at equal distances in both buffers are one loop; others are made around the
-call, and so are those of the result alone, which upstream has no name for.
+of one kind through which elements are at equal distances in both buffers are one loop. Of others, rows or columns
+are a batch of one operand with one matrix of the other, as the images that a convolution of single pixels has, if
+there is no batch; the rest are made around the call, and so are loops of the result alone, which upstream has no
+name for.
 """
 
 from collections.abc import Mapping, Sequence
@@ -79,7 +81,7 @@ class Operand:
 
 @dataclass
 class Contraction:
-    """``loops``: those of the kernel, by the names b, m, n and k. ``outer``: all others, sums last.
+    """``loops``: those of the kernel, by the names b, m, n and k; A or B may lack b. ``outer``: others, sums last.
 
     ``element``: the type that sums are computed in. ``extend``: the operation that makes it of the operands'.
     ``sums_outside``: whether there are sums among the outer loops. ``words``: where several steps of k are packed
@@ -158,6 +160,10 @@ def match(op: Any, linalg: Any) -> Contraction | None:
         "k": _one_loop(sums, [a, b], *(x.innermost() for x in (a, b))),
     }
     inside = {loop for group in loops.values() for loop in group}
+    if not loops["b"]:
+        others = [[loop for loop in kind if loop not in inside] for kind in (columns, rows)]
+        loops["b"] = _one_loop(others[0], [c, b]) or _one_loop(others[1], [c, a])
+        inside.update(loops["b"])
     all_loops = [*copies, *batch, *rows, *columns, *sums]
     outer = [loop for loop in all_loops if loop not in inside]
     element = WIDE_SUMS.get(c.element, c.element)

@@ -27,6 +27,9 @@ KIND = "contraction"
 _PAGE = 4096
 """Bytes."""
 
+_WAYS = 8
+"""Lines that a set of the first cache has."""
+
 
 def call_contractions(
     ops: Iterable[Any],
@@ -70,7 +73,8 @@ def _place_operands(op: Any, found: Contraction, row: Row, constants: PackedCons
     if found.b.place is not Place.PANELS:  # one at most: A has the extents of the loops
         found.a = _packed(op, found, found.a, "m", numbers["rows"], constants)
     can_be = [x.place is Place.TO_PACK and x.element == found.element for x in (found.a, found.b)]
-    if can_be[0] and numbers["a_in_place"] and not _is_pages_apart(found):
+    loops = found.loops["k"][-1:] if numbers["rows"] <= _WAYS else [*found.loops["k"][-1:], *found.loops["m"][-1:]]
+    if can_be[0] and numbers["a_in_place"] and not _are_pages_apart(found.a, loops):
         found.a.place = Place.IN_PLACE
     n, k = found.extent("n"), found.extent("k")
     is_little = can_be[1] and n is not None and k is not None and n * k <= numbers["b_in_place"]
@@ -82,11 +86,10 @@ def _place_operands(op: Any, found: Contraction, row: Row, constants: PackedCons
         found.b.place = Place.TO_PACK_IN_TASKS
 
 
-def _is_pages_apart(found: Contraction) -> bool:
-    """Whether steps of k of A are whole pages apart: those of a block fall into few sets of the caches."""
-    k = found.loops["k"][-1:]
-    strides = [strides_of(found.a.value)[found.a.axes[loop]] for loop in k]
-    return any(stride and stride * element_bytes(found.a.element) % _PAGE == 0 for stride in strides)
+def _are_pages_apart(operand: Operand, loops: Iterable[int]) -> bool:
+    """Whether steps of one of ``loops`` are whole pages apart: those of a block fall into few sets of a cache."""
+    strides = [strides_of(operand.value)[operand.axes[loop]] for loop in loops]
+    return any(stride and stride * element_bytes(operand.element) % _PAGE == 0 for stride in strides)
 
 
 def _vectors(

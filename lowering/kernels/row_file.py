@@ -13,7 +13,17 @@ from devscope.errors import ScheduleFileError
 from devscope.lowering.kernels.table import Row
 from devscope.lowering.kernels.templates import Template
 
-_LEGAL = ("template", "element", "numbers", "at_most", "at_least", "dynamic", "contiguous", "instructions")
+_LEGAL = (
+    "template",
+    "element",
+    "numbers",
+    "at_most",
+    "at_least",
+    "dynamic",
+    "contiguous",
+    "instructions",
+    "saves",
+)
 _REQUIRED = ("template", "element", "numbers")
 _SEE = "docs/schedules.md says what a row is"
 
@@ -78,6 +88,10 @@ class _Checker:
             self._one_of("contiguous", row["contiguous"], template.contiguous)
         if "instructions" in row:
             self._one_of("instructions", row["instructions"], self._instructions)
+        if "saves" in row:
+            self._whole("saves", row["saves"], 1, 99)
+            if kind != "contraction":
+                self._fail("saves is for contractions", _SEE)
         self._sizes(row, template)
         self._what_must_be(row, template)
         self._numbers(row["numbers"], template)
@@ -160,6 +174,7 @@ def row_toml(row: Row, comment: str = "") -> str:
     lines += [f"[[{row.kind}]]", f'template = "{row.template}"', f'element = "{row.element}"']
     lines += [f'{key} = "{value}"' for key in ("contiguous", "instructions") if (value := getattr(row, key))]
     lines += [f"{key} = {_inline(value)}" for key in ("at_least", "at_most") if (value := getattr(row, key))]
+    lines += [f"saves = {row.saves}"] if row.saves else []
     if row.dynamic:
         lines.append(f"dynamic = {json.dumps(list(row.dynamic))}")
     return "\n".join([*lines, f"numbers = {_inline(row.numbers)}"]) + "\n"

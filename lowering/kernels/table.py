@@ -19,6 +19,8 @@ class Row:
     sizes, by the names that the kind has for its loops, which must be known and not larger or smaller.
     ``dynamic``: loops whose sizes must be unknown. ``contiguous``: the loops along which elements stand side by
     side in the operands that the kind says, ``"m, k"``, or in the last of them, ``"k"``; None is any.
+    ``saves``: per cent of the sums that the next row would make its kernel compute, in blocks of ``rows`` and
+    ``columns``, which this one must leave out at least; 0 for a row that is not compared.
     ``instructions``: the vector instructions that code is made for; None is any.
     ``place``: file and number, for people.
     """
@@ -32,6 +34,7 @@ class Row:
     dynamic: Sequence[str] = ()
     contiguous: str | None = None
     instructions: str | None = None
+    saves: int = 0
     place: str = ""
 
     def holds(self, element: str, sizes: Mapping[str, int | None], contiguous: str | None) -> bool:
@@ -46,6 +49,18 @@ class Row:
         return all(size is not None and size <= self.at_most[name] for name, size in largest.items()) and all(
             size is not None and size >= self.at_least[name] for name, size in least.items()
         )
+
+    def sums(self, sizes: Mapping[str, int | None]) -> int | None:
+        """Of a matrix, in whole blocks; None where its size is not known."""
+        m, n = sizes["m"], sizes["n"]
+        if m is None or n is None:
+            return None
+        rows, columns = self.numbers.get("rows", 1), self.numbers["columns"]
+        return -(-m // rows) * rows * -(-n // columns) * columns
+
+    def saves_enough(self, other: "Row", sizes: Mapping[str, int | None]) -> bool:
+        mine, its = self.sums(sizes), other.sums(sizes)
+        return mine is not None and its is not None and 100 * (its - mine) >= self.saves * its
 
 
 class Choice(NamedTuple):
@@ -99,10 +114,13 @@ class Schedules:
         narrow: str | None = None,
     ) -> Row | None:
         """What `choose` returns, not noted. ``narrow``: another type that it may be computed in."""
+        fitting: list[Row] = []
         for row in self.rows:
             of = row.element if row.element == narrow else element
             if row.kind == kind and row.holds(of, sizes, contiguous):
-                return row
+                if not row.saves:
+                    return next((each for each in fitting if each.saves_enough(row, sizes)), row)
+                fitting.append(row)
         return None
 
     def note(

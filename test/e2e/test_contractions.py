@@ -141,6 +141,7 @@ def test_layouts() -> None:
         *("mpk,kn->mpn", "pmk,nk->mpn", "mk,knq->mnq", "mk,kqn->mnq", "mkr,krn->mn", "mkr,rkn->mn", "mkr,nkr->mn"),
         *("bmpkr,bkrnq->bmpnq", "mpkr,rnkq->mnpq", "k,kn->n", "mk,k->m", "bmk,bk->bm", "mk,kn->mn"),
         *("mk,kn->mpn", "mk,kn->pmn", "bmk,bkn->bmnp"),
+        *("mk,bkn->bmn", "km,bnk->bmn", "bmk,kn->bnm", "mk,bdkn->bdmn", "mk,bkn->mbn"),
     ]
     check([*layouts, *(Case(spec, sizes) for spec in specs)])
 
@@ -155,9 +156,10 @@ def test_operands_that_are_read_where_they_are() -> None:
 
 @pytest.mark.parametrize("default", ["cpu:0", "opencl:0"])
 def test_steps_that_are_pages_apart_are_packed(default: str) -> None:
-    """With more steps than are packed at a time, and rows behind the last whole block."""
+    """With more steps than are packed at a time, and rows behind the last whole block. So are many rows."""
     sizes = ((20, 30, "n"), (300, 1030, ""))
-    check([Case("km,kn->mn", {"m": 1024, "n": n, "k": k}, dynamic=each) for n, k, each in sizes], default)
+    cases = [Case("km,kn->mn", {"m": 1024, "n": n, "k": k}, dynamic=each) for n, k, each in sizes]
+    check([*cases, Case("mk,kn->mn", {"m": 35, "n": 272, "k": 1024})], default)
 
 
 @pytest.mark.parametrize("default", ["cpu:0", "opencl:0"])
@@ -190,7 +192,7 @@ def test_nothing_is_read_behind_the_last_row() -> None:
 def test_on_a_device() -> None:
     """The same kernels, whose tasks are work-items: packed, in place, few rows, vectors along k; all types."""
     sizes = {**MNK, "b": 3, "q": 4}
-    specs = ("mk,kn->mn", "km,nk->mn", "mk,kn->nm", "bmk,bkn->bmn", "mbk,nbk->mbn", "mk,knq->mnq", "mk,k->m")
+    specs = ("mk,kn->mn", "km,nk->mn", "mk,kn->nm", "bmk,bkn->bmn", "mk,bkn->bmn", "mk,knq->mnq", "mk,k->m")
     types = [("f64", ""), ("i32", ""), ("i64", ""), ("f16", "f32"), ("f16", ""), ("i8", "i32")]
     check(
         [

@@ -52,3 +52,25 @@ func.func @few(%x: tensor<1x16x32x32xf32>, %w: tensor<3x16x3x3xf32>, %y: tensor<
     ins(%u, %v : tensor<1x32x32x16xf32>, tensor<3x3x16x3xf32>) outs(%z : tensor<1x30x30x3xf32>) -> tensor<1x30x30x3xf32>
   return %0, %1 : tensor<1x3x30x30xf32>, tensor<1x30x30x3xf32>
 }
+
+// One matrix for a batch of others, as of filters of one pixel for images: what follows is done in its kernel. Rows
+// of blocks that fill 32 x 784 better than those of rows behind them come first.
+
+// CHECK:      linalg.contract, b 4, m 32, n 784, k 192, f32: contraction with rows 16, columns 16,
+// CHECK-NEXT: linalg.generic, b 4, m 32, n 784, f32: in the kernel of
+// CHECK-NEXT: linalg.contract, b 1, m 384, n 768, k 192, f32: contraction with rows 6, columns 64,
+func.func @shared(%w: tensor<32x192xf32>, %x: tensor<4x192x784xf32>, %u: tensor<384x192xf32>, %v: tensor<192x768xf32>)
+    -> (tensor<4x32x784xf32>, tensor<384x768xf32>)
+    attributes {device.target = #device.target<"cpu", {cpu = "x86-64-v4"}>} {
+  %zero = arith.constant 0.0 : f32
+  %empty = tensor.empty() : tensor<4x32x784xf32>
+  %f = linalg.fill ins(%zero : f32) outs(%empty : tensor<4x32x784xf32>) -> tensor<4x32x784xf32>
+  %p = linalg.contract indexing_maps = [affine_map<(b, m, n, k) -> (m, k)>, affine_map<(b, m, n, k) -> (b, k, n)>,
+                                        affine_map<(b, m, n, k) -> (b, m, n)>]
+    ins(%w, %x : tensor<32x192xf32>, tensor<4x192x784xf32>) outs(%f : tensor<4x32x784xf32>) -> tensor<4x32x784xf32>
+  %r = linalg.exp ins(%p : tensor<4x32x784xf32>) outs(%empty : tensor<4x32x784xf32>) -> tensor<4x32x784xf32>
+  %e = tensor.empty() : tensor<384x768xf32>
+  %g = linalg.fill ins(%zero : f32) outs(%e : tensor<384x768xf32>) -> tensor<384x768xf32>
+  %q = linalg.matmul ins(%u, %v : tensor<384x192xf32>, tensor<192x768xf32>) outs(%g : tensor<384x768xf32>) -> tensor<384x768xf32>
+  return %r, %q : tensor<4x32x784xf32>, tensor<384x768xf32>
+}

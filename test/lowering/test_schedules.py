@@ -42,6 +42,20 @@ def test_every_template_is_described() -> None:
     assert used == set(templates())
 
 
+@pytest.mark.parametrize(
+    ("m", "n", "rows"), [(32, 784, 16), (96, 196, 16), (384, 768, 6), (64, 3136, 6), (None, 784, 6)]
+)
+def test_a_row_that_saves_is_compared_with_the_next(m: int | None, n: int, rows: int) -> None:
+    """Blocks of 16 x 16 with those of 6 x 64, of 4 per cent more sums or fewer."""
+    small, large = (
+        Row("contraction", "contraction", "f32", {"rows": a, "columns": b}, saves=c)
+        for a, b, c in ((16, 16, 4), (6, 64, 0))
+    )
+    found = Schedules([small, large], "avx512").find("contraction", "f32", {"m": m, "n": n}, None)
+    assert found is not None
+    assert found.numbers["rows"] == rows
+
+
 def test_rows_are_written_as_they_are_read() -> None:
     row = Row(
         "contraction",
@@ -53,6 +67,7 @@ def test_rows_are_written_as_they_are_read() -> None:
         ["k"],
         "k",
         "avx2",
+        5,
     )
     (again,) = user_rows(row_toml(row, "why\nso"), "a.toml")
     assert again == Row(**{**vars(row), "place": "a.toml, contraction 1"})
@@ -110,6 +125,7 @@ WRONG = [
     ({"at_least": "{ m = -1 }"}, "at_least.m must be a whole number"),
     ({"at_least": "{ m = 5 }", "at_most": "{ m = 4 }"}, "no size of m is at least 5 and at most 4"),
     ({"at_least": "{ m = 5 }", "dynamic": '["m"]'}, "the size of m cannot be both dynamic and known"),
+    ({"saves": "0"}, "contraction 1: saves must be a whole number from 1 to 99, not 0"),
     ({"dynamic": '["x"]'}, 'dynamic is "x"'),
     ({"dynamic": '"m"'}, "dynamic must be a list of loops"),
 ]
