@@ -10,6 +10,7 @@ from typing import Any
 from devscope.lowering.interop.bindings import ir
 from devscope.lowering.stablehlo.arrays import literal
 from devscope.lowering.stablehlo.element_types import widen_unsigned
+from devscope.lowering.stablehlo.shapes import fold_empty
 from devscope.lowering.stablehlo.templates import commas, element, expand, integers, number, shape, tensor
 from devscope.lowering.stablehlo.windows import window_count
 
@@ -61,6 +62,8 @@ def expand_convolution(op: Any) -> None:
     if op.name == "stablehlo.convolution" and _is_known_upstream(
         types, layouts, of_features * of_batch, is_dilated
     ):
+        return
+    if fold_empty(op):
         return
     lines = ["%zero = arith.constant 0 : index\n%one = arith.constant 1 : index"]
     emit = lines.append
@@ -155,7 +158,8 @@ def _count_windows(op: Any, emit: Emit, x: _Value, w: _Value) -> None:
 def _padded(op: Any, emit: Emit, x: _Value) -> _Value:
     """With zeros around and between elements, of the extents ``%padded``."""
     space = sum(letter.isdigit() for letter in x.letters)
-    padding, holes = integers(op, "padding"), [by - 1 for by in integers(op, "lhs_dilation", [1] * space)]
+    padding = integers(op, "padding", [0] * (2 * space))
+    holes = [by - 1 for by in integers(op, "lhs_dilation", [1] * space)]
     is_known = len(op.operands) == 2
     if is_known and not any((*padding, *holes)):
         return x

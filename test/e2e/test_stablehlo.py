@@ -592,18 +592,24 @@ def test_products_of_unsigned_bytes_are_wide(target: str) -> None:
 
 @pytest.mark.parametrize("target", ["cpu:0", "opencl:0"])
 def test_filters_with_holes_multiply_nothing_there(target: str) -> None:
-    """Holes of what is filtered are zeros, those of filters no elements."""
-    text = """func.func @main(%x: tensor<1x2x4xf32>, %w: tensor<2x1x2xf32>) -> tensor<1x2x4xf32> {
-      %0 = stablehlo.convolution(%x, %w) dim_numbers = [b, f, 0]x[o, i, 0]->[b, f, 0],
-        window = {pad = [[0, -1]], lhs_dilate = [2], rhs_dilate = [2]}
-        {batch_group_count = 1 : i64, feature_group_count = 2 : i64}
-        : (tensor<1x2x4xf32>, tensor<2x1x2xf32>) -> tensor<1x2x4xf32>
-      return %0 : tensor<1x2x4xf32>
-    }"""
+    """Holes of what is filtered are zeros, those of filters no elements. Without windows there is no result."""
+    windows = {4: "pad = [[0, -1]], ", 5: "", 0: "pad = [[0, -5]], "}
+    types = ", ".join(f"tensor<1x2x{count}xf32>" for count in windows)
+    lines = [
+        f"""%{count} = stablehlo.convolution(%x, %w) dim_numbers = [b, f, 0]x[o, i, 0]->[b, f, 0],
+          window = {{{padding}lhs_dilate = [2], rhs_dilate = [2]}}
+          {{batch_group_count = 1 : i64, feature_group_count = 2 : i64}}
+          : (tensor<1x2x4xf32>, tensor<2x1x2xf32>) -> tensor<1x2x{count}xf32>"""
+        for count, padding in windows.items()
+    ]
+    text = f"func.func @main(%x: tensor<1x2x4xf32>, %w: tensor<2x1x2xf32>) -> ({types}) {{\n" + "\n".join(
+        [*lines, f"return {', '.join(f'%{count}' for count in windows)} : {types}\n}}"]
+    )
     x = np.array([[[1, np.inf, 3, 4], [np.nan, 6, 7, 8]]], np.float32)
     w = np.array([[[2, 3]], [[-1, 1]]], np.float32)
-    expected = [[[np.inf, 0, np.inf, 0], [np.nan, 0, 1, 0]]]
-    np.testing.assert_array_equal(devscope.run(text, x, w, default=target, cache=False), expected)
+    expected = np.array([[[np.inf, 0, np.inf, 0, 18], [np.nan, 0, 1, 0, 1]]], np.float32)
+    for got in devscope.run(text, x, w, default=target, cache=False):
+        np.testing.assert_array_equal(got, expected[..., : got.shape[2]])
 
 
 def test_padding_may_take_all_away() -> None:
