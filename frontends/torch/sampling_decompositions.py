@@ -1,4 +1,7 @@
-"""Decompositions of samplings of volumes and of smoothing interpolation, which PyTorch and torch-mlir lack."""
+"""Decompositions of samplings of volumes and of interpolations.
+
+PyTorch and torch-mlir lack some; of the others torch-mlir looks for the place of every element of a result.
+"""
 
 from __future__ import annotations
 
@@ -62,6 +65,92 @@ def _grid_sample_3d(x: _Tensor, grid: _Tensor, interpolation: int, padding: int,
         found, is_inside = elements([low + step for low, step in zip(lows, corner, strict=True)])
         total = total + torch.where(is_inside, found * weight[:, None], 0)
     return total
+
+
+_Taps = Callable[[_Tensor, int], list[tuple[_Tensor, _Tensor | None]]]
+"""Of places, floats, in so many elements: the elements beside each, and their weights if there are several."""
+
+
+def _nearest(places: _Tensor, size: int) -> list[tuple[_Tensor, _Tensor | None]]:
+    return [(places.floor().clamp(max=size - 1), None)]
+
+
+def _between_two(places: _Tensor, size: int) -> list[tuple[_Tensor, _Tensor | None]]:
+    places = places.clamp(min=0)
+    low = places.floor().clamp(max=size - 1)
+    weight = (places - low).clamp(0, 1)
+    return [(low, 1 - weight), ((low + 1).clamp(max=size - 1), weight)]
+
+
+def _between_four(places: _Tensor, size: int) -> list[tuple[_Tensor, _Tensor | None]]:
+    """Keys' kernel with -0.75: get_cubic_upsample_coefficients of UpSample.h."""
+    low = places.floor()
+    found: list[tuple[_Tensor, _Tensor | None]] = []
+    for step in (-1, 0, 1, 2):
+        x = (places - low - step).abs()
+        near, far = (1.25 * x - 2.25) * x * x + 1, ((-0.75 * x + 3.75) * x - 6) * x + 3
+        found.append(((low + step).clamp(0, size - 1), near if step in (0, 1) else far))
+    return found
+
+
+def _along(x: _Tensor, dim: int, places: _Tensor, taps: _Taps) -> _Tensor:
+    total: Any = None
+    for index, weight in taps(places, x.shape[dim]):
+        part = x.index_select(dim, index.to(torch.int64))
+        if weight is not None:
+            part = part * weight.reshape([-1 if axis == dim else 1 for axis in range(x.dim())])
+        total = part if total is None else total + part
+    return total
+
+
+def _interpolation(taps: _Taps, offset: float = 0.5) -> Callable[..., Any]:
+    """One dimension after the other, the last first, as in UpSampleKernel.cpp; places are computed as there."""
+
+    def interpolate(x: _Tensor, sizes: Sequence[Any], *rest: Any) -> Any:
+        is_nearest = taps is _nearest
+        align, factors = (False, rest) if is_nearest else (rest[0], rest[1:])
+        known = [*x.shape[2:], *sizes]  # others are looked for as the program runs
+        if not all(type(size) is int and size > 0 for size in known) or not (is_nearest or x.is_floating_point()):
+            return NotImplemented
+        wide = torch.float64 if x.dtype == torch.float64 and not is_nearest else torch.float32
+        y = x if is_nearest else x.to(wide)
+        for dim in reversed(range(2, x.dim())):
+            count, size = sizes[dim - 2], x.shape[dim]
+            factor = factors[dim - 2] if dim - 2 < len(factors) else None
+            step = (size - 1) / max(count - 1, 1) if align else 1 / factor if factor else size / count
+            if count == size and step == 1 and taps is not _between_four:
+                continue
+            if is_nearest and step * count == size and count % size == 0:
+                y = y.unsqueeze(dim + 1).expand(*y.shape[: dim + 1], count // size, *y.shape[dim + 1 :])
+                y = y.flatten(dim, dim + 1)
+                continue
+            middle = 0.0 if align else offset
+            places = (torch.arange(count, dtype=wide) + middle) * torch.full((), step, dtype=wide)
+            y = _along(y, dim, places if is_nearest else places - middle, taps)
+        return y.to(x.dtype).clone()
+
+    return interpolate
+
+
+def _interpolate(names: Sequence[str], function: Callable[..., Any]) -> None:
+    """Register it for what is given sizes, and for what is given sizes or factors."""
+
+    def by_factors(x: _Tensor, sizes: Sequence[Any] | None, *rest: Any) -> Any:
+        *align, factors = rest
+        if sizes is None:
+            sizes = [int(size * factor) for size, factor in zip(x.shape[2:], factors, strict=True)]
+        return function(x, sizes, *align, *(factors or ()))
+
+    for name in names:
+        operation = getattr(aten, name)
+        TABLE[operation.default] = function
+        TABLE[operation.vec] = by_factors
+
+
+_interpolate([f"upsample_nearest{rank}d" for rank in (1, 2, 3)], _interpolation(_nearest, 0.0))
+_interpolate([f"_upsample_nearest_exact{rank}d" for rank in (1, 2, 3)], _interpolation(_nearest))
+_interpolate(["upsample_linear1d", "upsample_bilinear2d", "upsample_trilinear3d"], _interpolation(_between_two))
+_interpolate(["upsample_bicubic2d"], _interpolation(_between_four))
 
 
 def _linear(x: _Tensor) -> _Tensor:

@@ -15,7 +15,8 @@ from torch_models import CachedDecoder  # noqa: E402
 pytestmark = pytest.mark.sampled(12)
 
 _ON_HOST = (
-    "MobileNet GRU MixtureOfExperts Complex Spectra EmbeddingBag Order NormalisationsAnyBatch CTC Conditional"
+    "MobileNet GRU MixtureOfExperts Complex Spectra EmbeddingBag Order NormalisationsAnyBatch CTC Conditional "
+    "MoreInterpolations"
 )
 _PLACING = "Equilibrium Writes Scatter"
 SAMPLE = [
