@@ -63,7 +63,7 @@ def resize(n: Node) -> Value:
     element = x.element
     y = x if element in ("f32", "f64") else b.convert(x, "f32")
     outside: list[Value] = []
-    for axis, scale in scales.items():
+    for axis, scale in sorted(scales.items(), reverse=True):  # the last first: single elements are moved while few
         if (
             not isinstance(scale, Value)
             and scale == 1
