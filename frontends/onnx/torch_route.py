@@ -44,16 +44,25 @@ _MODES = ("plain", "folded", "functions")
 
 
 def import_with_torch(model: Any, outside: Mapping[str, memoryview]) -> Imported:
-    """The module of a model, the function ``main``; what is written out may need constants that are computed. Raises
-    `Refused`.
+    """The module of a model, the function ``main``. Raises `Refused`.
+
+    What the model declares of values inside of it may hold for the sizes of its exporter's example only; and what is
+    written out may need constants that are computed.
     """
-    try:
-        return _import(model, outside)
-    except Refused as refused:
+    said: list[Refused] = []
+    for attempt in (lambda: model, lambda: _undeclared(model), lambda: folded(model, outside)):
         try:
-            return _import(folded(model, outside), outside)
-        except Refused:
-            raise refused from None
+            return _import(attempt(), outside)
+        except Refused as refused:
+            said.append(refused)
+    raise said[0]
+
+
+def _undeclared(model: Any) -> Any:
+    result = type(model)()
+    result.CopyFrom(model)
+    del result.graph.value_info[:]
+    return result
 
 
 def _import(model: Any, outside: Mapping[str, memoryview]) -> Imported:

@@ -532,6 +532,24 @@ def test_nothing_is_reshaped_as_a_computed_shape_says() -> None:
         np.testing.assert_array_equal(exe(x), x)
 
 
+def test_sizes_of_the_exporters_example_inside_of_a_model() -> None:
+    """As PyTorch's exporter declares behind recurrent networks of any length."""
+    nodes = [
+        node("Shape", "x", "sizes"),
+        node("Gather", "sizes order", "turned"),
+        node("Reshape", "x turned", "reshaped"),
+        node("Transpose", "reshaped", "transposed", perm=[1, 0]),
+        node("ReduceMax", "transposed axes", "y", keepdims=0),
+    ]
+    weights = {"order": np.array([1, 0]), "axes": np.array([0])}
+    model = model_of(nodes, [info("x", "n", "m")], [info("y", "m")], weights)
+    model.graph.value_info.extend([info("reshaped", "m", "n"), info("transposed", 6, "m")])
+    with devscope.compile(model, cache=False) as exe:
+        for shape in ((6, 2), (3, 5)):
+            x = RNG.standard_normal(shape, np.float32)
+            np.testing.assert_array_equal(exe(x), x.reshape(shape[::-1]).max(1))
+
+
 def test_functions_of_models_of_any_size() -> None:
     opsets = [helper.make_opsetid("", 17), helper.make_opsetid("own", 1)]
     nodes = [node("Sigmoid", "a", "s"), node("Mul", "a s", "b")]
