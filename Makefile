@@ -74,7 +74,8 @@ fuzz: $(VENV)/.dev
 
 # All that the end-to-end tests run with OpenCL, compiled for CUDA and emulated: docs/testing.md
 emulate: $(VENV)/.dev
-	DEVSCOPE_TEST_EMULATE=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist worksteal test/cuda test/e2e
+	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist worksteal test/cuda
+	DEVSCOPE_TEST_EMULATE=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist worksteal test/e2e
 
 # The same on the GPU cuda:0, where NVIDIA's driver is
 cuda: $(VENV)/.dev
