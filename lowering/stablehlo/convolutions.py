@@ -10,8 +10,16 @@ from typing import Any
 from devscope.lowering.interop.bindings import ir
 from devscope.lowering.stablehlo.arrays import literal
 from devscope.lowering.stablehlo.element_types import widen_unsigned
-from devscope.lowering.stablehlo.shapes import fold_empty
-from devscope.lowering.stablehlo.templates import commas, element, expand, integers, number, shape, tensor
+from devscope.lowering.stablehlo.templates import (
+    commas,
+    element,
+    expand,
+    fold_empty,
+    integers,
+    number,
+    shape,
+    tensor,
+)
 from devscope.lowering.stablehlo.windows import window_count
 
 Emit = Callable[[str], None]

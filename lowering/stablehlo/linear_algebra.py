@@ -9,8 +9,7 @@ from typing import Any
 
 from devscope.lowering.stablehlo.arrays import Array, Text
 from devscope.lowering.stablehlo.factors import identity, on_diagonal, places, spoilt
-from devscope.lowering.stablehlo.shapes import fold_empty
-from devscope.lowering.stablehlo.templates import enum, expand, flag
+from devscope.lowering.stablehlo.templates import enum, expand, flag, fold_empty
 
 
 def expand_cholesky(op: Any) -> None:

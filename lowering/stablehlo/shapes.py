@@ -17,6 +17,7 @@ from devscope.lowering.stablehlo.templates import (
     element,
     expand,
     extents_of,
+    fold_empty,
     integers,
     listed,
     retype_result,
@@ -179,18 +180,6 @@ def expand_set_size(op: Any) -> None:
     lines.append(f"%cut = tensor.extract_slice %0[{starts}] [{ends}] [{steps}] : {old} to {cut}")
     lines.append(f"%r = tensor.cast %cut : {cut} to {new}")
     expand(op, "\n".join([*lines, f'"devscope.return"(%r) : ({new}) -> ()']))
-
-
-def fold_empty(op: Any) -> bool:
-    """What is cut out may have no elements, and begin at an end, which upstream does not lower.
-
-    Returns whether it was replaced.
-    """
-    type_ = op.results[0].type
-    is_empty = type_.has_static_shape and 0 in type_.shape
-    if is_empty:
-        mlir_util.replace_op(op, [Builder(op).value("tensor.empty", [], type_)])
-    return is_empty
 
 
 def expand_slice(op: Any) -> None:

@@ -36,6 +36,19 @@ def expand(op: Any, text: str, operands: Sequence[Any] | None = None, blocks: Se
     mlir_util.replace_op(op, values)
 
 
+def fold_empty(op: Any) -> bool:
+    """What has no elements: slices may begin at an end, and there may be no window, which upstream does not lower.
+
+    Returns whether it was replaced.
+    """
+    types = [result.type for result in op.results]
+    is_empty = all(type_.has_static_shape and 0 in type_.shape for type_ in types)
+    if is_empty:
+        build = Builder(op)
+        mlir_util.replace_op(op, [build.value("tensor.empty", [], type_) for type_ in types])
+    return is_empty
+
+
 def retype_result(result: Any, type_: Any, cast: str) -> None:
     """Make a result be of another type; those who use it get it as it was, by an operation of the name ``cast``."""
     op, old = result.owner, result.type

@@ -17,6 +17,7 @@ from devscope.lowering.stablehlo.templates import (
     element,
     expand,
     extents_of,
+    fold_empty,
     integers,
     shape,
     tensor,
@@ -196,6 +197,8 @@ def expand_reduce_window(op: Any) -> None:
     (``a + b + a * b`` of infinity and 0, sums that begin with 2), XLA folds the elements alone. Where padding is
     negative, upstream cuts, also where there is nothing to cut from.
     """
+    if fold_empty(op):
+        return
     extents = shape(op.operands[0].type)
     rank = len(extents)
     padding = integers(op, "padding", [0] * (2 * rank))

@@ -612,6 +612,23 @@ def test_filters_with_holes_multiply_nothing_there(target: str) -> None:
         np.testing.assert_array_equal(got, expected[..., : got.shape[2]])
 
 
+def test_there_may_be_no_window() -> None:
+    text = """func.func @main(%x: tensor<2x3xui32>, %y: tensor<2x3xf32>) -> (tensor<0x4xui32>, tensor<0x4xf32>) {
+      %zero = stablehlo.constant dense<0> : tensor<ui32>
+      %none = stablehlo.constant dense<0.0> : tensor<f32>
+      %0:2 = "stablehlo.reduce_window"(%x, %y, %zero, %none) <{window_dimensions = array<i64: 3, 2>,
+          padding = dense<[[0, 0], [1, 1]]> : tensor<2x2xi64>}> ({
+      ^bb0(%a: tensor<ui32>, %b: tensor<f32>, %c: tensor<ui32>, %d: tensor<f32>):
+        %s = stablehlo.add %a, %c : tensor<ui32>
+        %m = stablehlo.maximum %b, %d : tensor<f32>
+        stablehlo.return %s, %m : tensor<ui32>, tensor<f32>
+      }) : (tensor<2x3xui32>, tensor<2x3xf32>, tensor<ui32>, tensor<f32>) -> (tensor<0x4xui32>, tensor<0x4xf32>)
+      return %0#0, %0#1 : tensor<0x4xui32>, tensor<0x4xf32>
+    }"""
+    results = devscope.run(text, np.ones((2, 3), np.uint32), np.ones((2, 3), np.float32), cache=False)
+    assert [(r.shape, r.dtype) for r in results] == [((0, 4), np.uint32), ((0, 4), np.float32)]
+
+
 def test_padding_may_take_all_away() -> None:
     text = """func.func @main(%x: tensor<4x1xf32>, %v: tensor<f32>) -> tensor<4x0xf32> {
       %0 = stablehlo.pad %x, %v, low = [0, -1], high = [0, 0], interior = [0, 0]
