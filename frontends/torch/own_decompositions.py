@@ -122,7 +122,8 @@ def _masked_select(x: _Tensor, mask: _Tensor) -> Any:
 
 def _runs(x: _Tensor) -> tuple[_Tensor, _Tensor, _Tensor]:
     """The first of equal neighbours, each; the number of the run that an element is in; lengths of runs."""
-    begins = torch.cat([torch.ones_like(x[:1], dtype=torch.bool), x[1:] != x[:-1]])
+    place = torch.arange(x.shape[0])
+    begins = (place == 0) | (x != x.index_select(0, (place - 1).clamp(min=0)))
     run = begins.cumsum(0) - 1
     places = begins.nonzero()[:, 0]
     lengths = torch.zeros_like(run).scatter_add(0, run, torch.ones_like(run))

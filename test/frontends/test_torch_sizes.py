@@ -112,6 +112,16 @@ def test_filters_of_each_image_of_a_batch() -> None:
                 np.testing.assert_allclose(found, expected.numpy(), rtol=1e-4, atol=1e-5)
 
 
+def test_runs_of_nothing() -> None:
+    def runs(x: Any) -> Any:
+        return (*torch.unique(x, return_inverse=True, return_counts=True), torch.unique_consecutive(x))
+
+    with devscope.compile(runs, (_random(5),), dynamic_shapes=({0: Dim("n")},), cache=False) as exe:
+        for x in (torch.tensor([2.0, torch.nan, torch.nan, 1, 1, 2]), _random(0), _random(1)):
+            for found, expected in zip(exe(x), runs(x), strict=True):
+                np.testing.assert_array_equal(found, expected.numpy())
+
+
 def _series(x: Any, y: Any) -> Any:
     n, m = x.shape
     return (
