@@ -134,13 +134,6 @@ def _triangle(original: Any, keep: Callable[..., _Tensor]) -> Callable[..., _Ten
     return indices
 
 
-def combinations(x: _Tensor, r: int = 2, with_replacement: bool = False) -> _Tensor:
-    if r != 2 or not _varies(*x.shape):
-        return torch.combinations(x, r, with_replacement)
-    places = torch.ones(x.shape[0], x.shape[0], dtype=torch.bool).triu(0 if with_replacement else 1).nonzero()
-    return x[places]
-
-
 def vander(x: _Tensor, N: Any = None, increasing: bool = False) -> _Tensor:
     if not _varies(*x.shape, N):
         return torch.vander(x, N, increasing)
@@ -150,27 +143,6 @@ def vander(x: _Tensor, N: Any = None, increasing: bool = False) -> _Tensor:
 
 def _rising_vander(x: _Tensor, *, N: Any = None) -> _Tensor:
     return vander(x, N, True)
-
-
-def cov(
-    x: _Tensor, *, correction: int = 1, fweights: _Tensor | None = None, aweights: _Tensor | None = None
-) -> _Tensor:
-    if not _varies(*x.shape) or fweights is not None or aweights is not None:
-        return torch.cov(x, correction=correction, fweights=fweights, aweights=aweights)
-    rows = x.reshape(-1, x.shape[-1]) if x.dim() < 2 else x
-    apart = rows - rows.mean(1, keepdim=True)
-    found = apart @ apart.mH / torch.sym_max(x.shape[-1] - correction, 0)
-    return found.reshape([]) if x.dim() < 2 else found
-
-
-def corrcoef(x: _Tensor) -> _Tensor:
-    if not _varies(*x.shape):
-        return torch.corrcoef(x)
-    found = cov(x)
-    if x.dim() < 2:
-        return found / found
-    deviation = found.diagonal().real.sqrt()
-    return (found / deviation[:, None] / deviation).clamp(-1, 1)
 
 
 def one_hot(x: _Tensor, num_classes: Any = -1) -> _Tensor:
@@ -260,13 +232,8 @@ TRACED: dict[Any, Callable[..., Any]] = {
     torch.Tensor.fill_diagonal_: fill_diagonal,
     torch.tril_indices: _triangle(torch.tril_indices, torch.tril),
     torch.triu_indices: _triangle(torch.triu_indices, torch.triu),
-    torch.combinations: combinations,
     torch.vander: vander,
     torch.linalg.vander: _rising_vander,
-    torch.cov: cov,
-    torch.Tensor.cov: cov,
-    torch.corrcoef: corrcoef,
-    torch.Tensor.corrcoef: corrcoef,
     F.one_hot: one_hot,
     F.affine_grid: affine_grid,
     F.max_pool1d: max_pool1d,

@@ -94,6 +94,18 @@ def _at_places(x: _Tensor, given: list[tuple[int, _Tensor]]) -> Any:
     return torch.ops.aten.index.Tensor(x.flatten(first, last), [None] * first + [place])
 
 
+@TABLE.of(aten.repeat.default)
+def _repeat(x: _Tensor, times: list[Any]) -> Any:
+    """Of sizes that are known at run time: torch-mlir finds those of the result by division, of what may be 0."""
+    sizes: list[Any] = [*x.shape]
+    if all(isinstance(size, int) for size in sizes):
+        return NotImplemented
+    sizes = [*[1] * (len(times) - x.dim()), *sizes]
+    apart = x.reshape([part for size in sizes for part in (1, size)])
+    spread = apart.expand([part for pair in zip(times, sizes, strict=True) for part in pair])
+    return spread.reshape([count * size for count, size in zip(times, sizes, strict=True)])
+
+
 @TABLE.of(aten.repeat_interleave.Tensor)
 def _repeat_interleave(repeats: _Tensor, output_size: Any = None) -> Any:
     """The number of each, as often: that of the sums that are not above a place."""

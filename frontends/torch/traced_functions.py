@@ -187,7 +187,8 @@ def _cov(x: _Tensor, *, correction: int = 1, fweights: Any = None, aweights: Any
     free = total - correction
     if aweights is not None and correction:
         free = total - correction * (weights * aweights).sum() / total
-    free = torch.as_tensor(free, dtype=x.real.dtype).clamp(min=0)
+    of = x.real.dtype
+    free = (free.to(of) if isinstance(free, torch.Tensor) else torch.scalar_tensor(free, dtype=of)).clamp(min=0)
     means = (weighted.sum(1) / total)[:, None]
     centred = x - means
     return ((centred @ (centred if weights is None else centred * weights).mH) / free).squeeze()
@@ -246,7 +247,8 @@ def _combinations(x: _Tensor, r: int = 2, with_replacement: bool = False) -> Any
         choose = itertools.combinations_with_replacement if with_replacement else itertools.combinations
         places = torch.tensor([*choose(range(x.shape[0]), r)], dtype=torch.int64).reshape(-1, r)
         return x[places]
-    one, other = torch.triu_indices(x.shape[0], x.shape[0], 0 if with_replacement else 1)
+    triangle = dynamic_functions.TRACED[torch.triu_indices]
+    one, other = triangle(x.shape[0], x.shape[0], 0 if with_replacement else 1)
     return torch.stack([x.index_select(0, one), x.index_select(0, other)], 1)
 
 

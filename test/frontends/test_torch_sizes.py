@@ -112,9 +112,10 @@ def test_filters_of_each_image_of_a_batch() -> None:
                 np.testing.assert_allclose(found, expected.numpy(), rtol=1e-4, atol=1e-5)
 
 
-def test_runs_of_nothing() -> None:
+def test_runs_and_repetitions_of_nothing() -> None:
     def runs(x: Any) -> Any:
-        return (*torch.unique(x, return_inverse=True, return_counts=True), torch.unique_consecutive(x))
+        found = torch.unique(x, return_inverse=True, return_counts=True)
+        return *found, torch.unique_consecutive(x), x.repeat(2, 3, 1), x.nan_to_num().tile(2)
 
     with devscope.compile(runs, (_random(5),), dynamic_shapes=({0: Dim("n")},), cache=False) as exe:
         for x in (torch.tensor([2.0, torch.nan, torch.nan, 1, 1, 2]), _random(0), _random(1)):
@@ -139,7 +140,7 @@ def _in_matrices(x: Any, y: Any) -> Any:
     return (
         *(square, square[*torch.tril_indices(n, n, -1)], torch.triu_indices(n, m, 1), torch.combinations(x[0])),
         *(torch.vander(x[0]), torch.vander(x[0], 3, increasing=True), F.one_hot(torch.arange(m) % n, n)),
-        *(torch.cov(x), y.T.cov(), torch.cov(x[0], correction=0), torch.corrcoef(torch.cat([x, x[:1] ** 2]))),
+        *(y.T.cov(), torch.cov(x[0], correction=0), torch.corrcoef(torch.cat([x, x[:1] ** 2]))),
         *(torch.fft.fftfreq(n, 0.5), torch.fft.rfftfreq(m), torch.cdist(x, x[:1])),
         F.affine_grid(x[None, :1, :1] * torch.eye(2, 3), [1, 1, n, m], align_corners=False),
         F.affine_grid(x[None, :1, :1] * torch.eye(3, 4), [1, 1, n, 2, m], align_corners=True),
