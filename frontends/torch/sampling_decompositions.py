@@ -82,13 +82,17 @@ def _between_two(places: _Tensor, size: int) -> list[tuple[_Tensor, _Tensor | No
     return [(low, 1 - weight), ((low + 1).clamp(max=size - 1), weight)]
 
 
+def _keys(x: _Tensor, a: float) -> tuple[_Tensor, _Tensor]:
+    """Keys' cubic kernel (1981), of distances up to 1, and of those from 1 to 2."""
+    return ((a + 2) * x - (a + 3)) * x * x + 1, ((a * x - 5 * a) * x + 8 * a) * x - 4 * a
+
+
 def _between_four(places: _Tensor, size: int) -> list[tuple[_Tensor, _Tensor | None]]:
-    """Keys' kernel with -0.75: get_cubic_upsample_coefficients of UpSample.h."""
+    """get_cubic_upsample_coefficients of UpSample.h."""
     low = places.floor()
     found: list[tuple[_Tensor, _Tensor | None]] = []
     for step in (-1, 0, 1, 2):
-        x = (places - low - step).abs()
-        near, far = (1.25 * x - 2.25) * x * x + 1, ((-0.75 * x + 3.75) * x - 6) * x + 3
+        near, far = _keys((places - low - step).abs(), -0.75)
         found.append(((low + step).clamp(0, size - 1), near if step in (0, 1) else far))
     return found
 
@@ -158,8 +162,8 @@ def _linear(x: _Tensor) -> _Tensor:
 
 
 def _cubic(x: _Tensor) -> _Tensor:
-    """Keys' kernel with -0.5, as that of PIL."""
-    near, far = (1.5 * x - 2.5) * x * x + 1, ((-0.5 * x + 2.5) * x - 4) * x + 2
+    """As that of PIL."""
+    near, far = _keys(x, -0.5)
     return torch.where(x < 1, near, torch.where(x < 2, far, 0.0))
 
 
