@@ -40,6 +40,11 @@ class Text:
         """An extent, or its name."""
         return extent if extent >= 0 else self._sizes[-1 - extent]
 
+    def extent(self, name: str) -> int:
+        """An extent that an index is the name of."""
+        self._sizes.append(name)
+        return -len(self._sizes)
+
     def add(self, line: str, count: int = 1) -> str:
         """A line that defines a value, or ``count`` of them; the name of it."""
         name = f"%v{self._count}"
@@ -234,7 +239,10 @@ class Array:
         return self._binary("divide", other)
 
     def __matmul__(self, other: Array) -> Array:
-        """Of the last two dimensions."""
+        """Of the last two dimensions. Those of complex numbers are four of real ones, which have kernels."""
+        if self.is_complex:
+            (a, b), (c, d) = ((value.real(), value.imag()) for value in (self, other))
+            return (a @ c - b @ d).with_imag(a @ d + b @ c, self.of)
         rank = len(self.extents)
         extents = [*self.extents[:-1], other.extents[-1]]
         batch = f"batching_dims = {list(range(rank - 2))} x {list(range(rank - 2))}, " if rank > 2 else ""
@@ -378,7 +386,7 @@ class Array:
         rank = len(self.extents)
         sizes = [str(self.text.size(extent)) for extent in self.extents]
         starts = ["0"] * rank
-        starts[axis], sizes[axis] = first, str(size)
+        starts[axis], sizes[axis] = first, str(self.text.size(size))
         return f"[{commas(starts)}] [{commas(sizes)}] [{commas(['1'] * rank)}]"
 
     def at(self, axis: int, place: str) -> Array:

@@ -1,6 +1,7 @@
 """Cholesky's factor and triangular systems: a column, or a row, at a time; exponentials by a series.
 
-All matrices of a batch are worked on at once.
+Of large matrices, what a block of columns or rows takes from all those before it is one product. All matrices of a
+batch are worked on at once.
 """
 
 from __future__ import annotations
@@ -10,6 +11,10 @@ from typing import Any
 from devscope.lowering.stablehlo.arrays import Array, Text
 from devscope.lowering.stablehlo.factors import identity, on_diagonal, places, spoilt
 from devscope.lowering.stablehlo.templates import enum, expand, flag, fold_empty
+
+_BLOCK = 32
+_LARGE, _MANY = 128, 16
+"""Rows, and columns on the right, from which on blocks are worth it."""
 
 
 def expand_cholesky(op: Any) -> None:
@@ -37,18 +42,47 @@ def cholesky(a: Array, lower: bool) -> Array:
     if not lower:
         return cholesky(a.transpose().conj(), True).transpose().conj()
     text, n = a.text, a.extents[-1]
+    if n < _LARGE:
+        factor = _factor(a, "")
+    else:
+        blocks = -(-n // _BLOCK)
+        given = _filled_up(a, blocks * _BLOCK - n)
 
-    def step(i: str, factor: Array) -> list[Array]:
-        is_own, below = places(a, -2, i)
-        known = (factor * factor.at(-2, i).conj().spread(-2, n)).sum(-1)
-        left = a.at(-1, i) - known
-        pivot = left.at(-1, i).real().sqrt().with_imag(0, a.of).spread(-1, n)
-        zeros = text.full(left.extents, a.of, 0)
-        return [factor.put(-1, i, is_own.where(pivot, below.where(left / pivot, zeros)))]
+        def step(i: str, factor: Array) -> list[Array]:
+            first = text.index("muli", i, _BLOCK)
+            before = factor.some(-1, "0", text.extent(first))
+            known = before @ before.some(-2, first, _BLOCK).conj().transpose()
+            panel = _factor(given.some(-1, first, _BLOCK) - known, first)
+            return [factor.put_some(-1, first, panel)]
 
-    factor = text.loop(n, [text.full(a.extents, a.of, 0)], step)[0]
+        factor = text.loop(blocks, [text.full(given.extents, a.of, 0)], step)[0].part(-2, 0, n).part(-1, 0, n)
     has_none = (on_diagonal(a, n).in_batch() & ~factor.real().compare("GT", 0)).reduce("or", [-2, -1], 0)
     return spoilt(factor, has_none.where(float("inf"), text.full(has_none.extents, a.real_of, 0)))
+
+
+def _factor(panel: Array, first: str) -> Array:
+    """The columns of a factor, of which the one on the diagonal's row ``first``, or 0, is the first."""
+    text, (n, count) = panel.text, panel.extents[-2:]
+
+    def step(i: str, factor: Array) -> list[Array]:
+        row = text.index("addi", first, i) if first else i
+        is_own, below = places(panel, -2, row)
+        known = (factor * factor.at(-2, row).conj().spread(-2, n)).sum(-1)
+        left = panel.at(-1, i) - known
+        pivot = left.at(-1, row).real().sqrt().with_imag(0, panel.of).spread(-1, n)
+        zeros = text.full(left.extents, panel.of, 0)
+        return [factor.put(-1, i, is_own.where(pivot, below.where(left / pivot, zeros)))]
+
+    return text.loop(count, [text.full(panel.extents, panel.of, 0)], step)[0]
+
+
+def _filled_up(a: Array, more: int) -> Array:
+    """With as many more rows and columns, which are those of an identity."""
+    if not more:
+        return a
+    n = a.extents[-1]
+    whole = identity(a.text.full([*a.extents[:-2], n + more, n + more], a.of, 0), n + more)
+    return whole.put_some(-2, "0", whole.some(-2, "0", n).put_some(-1, "0", a))
 
 
 def triangular_solve(a: Array, b: Array, left: bool, lower: bool, unit: bool, transpose: str) -> Array:
@@ -59,6 +93,26 @@ def triangular_solve(a: Array, b: Array, left: bool, lower: bool, unit: bool, tr
         a, lower = a.transpose(), not lower
     if not left:
         return triangular_solve(a.transpose(), b.transpose(), True, not lower, unit, "NO_TRANSPOSE").transpose()
+    text, (n, m) = a.text, b.extents[-2:]
+    if n < _LARGE or m < _MANY:
+        return _solve(a, b, lower, unit)
+    blocks = -(-n // _BLOCK)
+    a = _filled_up(a, blocks * _BLOCK - n)
+    b = text.full([*b.extents[:-2], blocks * _BLOCK, m], b.of, 0).put_some(-2, "0", b)
+
+    def step(i: str, solved: Array) -> list[Array]:
+        first = text.index("muli", i if lower else text.index("subi", blocks - 1, i), _BLOCK)
+        rows = a.some(-2, first, _BLOCK)
+        begin = "0" if lower else text.index("addi", first, _BLOCK)
+        count = text.extent(first if lower else text.index("subi", blocks * _BLOCK, begin))
+        known = rows.some(-1, begin, count) @ solved.some(-2, begin, count)
+        rest = _solve(rows.some(-1, first, _BLOCK), b.some(-2, first, _BLOCK) - known, lower, unit)
+        return [solved.put_some(-2, first, rest)]
+
+    return text.loop(blocks, [text.full(b.extents, b.of, 0)], step)[0].part(-2, 0, n)
+
+
+def _solve(a: Array, b: Array, lower: bool, unit: bool) -> Array:
     text, (n, m) = a.text, b.extents[-2:]
 
     def step(i: str, solved: Array) -> list[Array]:

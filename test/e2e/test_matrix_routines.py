@@ -49,6 +49,17 @@ func.func @of_any_size(%x: tensor<?x?x?xf32>, %b: tensor<?x2x?xf32>) -> (tensor<
       transpose_a = #stablehlo<transpose TRANSPOSE>}> : (tensor<?x?x?xf32>, tensor<?x2x?xf32>) -> tensor<?x2x?xf32>
   return %0, %1 : tensor<?x?x?xf32>, tensor<?x2x?xf32>
 }
+func.func @large(%x: tensor<2x130x130xcomplex<f32>>, %b: tensor<2x130x17xcomplex<f32>>)
+    -> tensor<2x130x17xcomplex<f32>> {
+  %0 = stablehlo.cholesky %x, lower = true : tensor<2x130x130xcomplex<f32>>
+  %1 = "stablehlo.triangular_solve"(%0, %b) <{left_side = true, lower = true, unit_diagonal = false,
+      transpose_a = #stablehlo<transpose NO_TRANSPOSE>}>
+    : (tensor<2x130x130xcomplex<f32>>, tensor<2x130x17xcomplex<f32>>) -> tensor<2x130x17xcomplex<f32>>
+  %2 = "stablehlo.triangular_solve"(%0, %1) <{left_side = true, lower = true, unit_diagonal = false,
+      transpose_a = #stablehlo<transpose ADJOINT>}>
+    : (tensor<2x130x130xcomplex<f32>>, tensor<2x130x17xcomplex<f32>>) -> tensor<2x130x17xcomplex<f32>>
+  return %2 : tensor<2x130x17xcomplex<f32>>
+}
 func.func @nothing(%x: tensor<2x0x0xf32>)
     -> (tensor<2x0x0xf32>, tensor<2xi32>, tensor<2x0x0xf32>, tensor<2x0xf32>, tensor<2x0x0xf32>) {
   %0:3 = stablehlo.custom_call @lapack_sgetrf_ffi(%x) {mhlo.backend_config = {}}
@@ -149,6 +160,14 @@ def test_factors_of_any_size(factors: Executable, batch: int, size: int) -> None
     np.testing.assert_allclose(factor @ factor.mT, x, atol=1e-5)
     np.testing.assert_array_equal(factor, np.tril(factor))
     np.testing.assert_allclose(solved @ factor.mT, b, atol=1e-5)
+
+
+def test_blocks_of_large_matrices_read_one_triangle(factors: Executable) -> None:
+    rng = np.random.default_rng(4)
+    a, b = ((rng.standard_normal((2, 130, n, 2)) @ [1, 1j]).astype(np.complex64) for n in (130, 17))
+    x = a @ a.conj().mT / 130 + np.eye(130)
+    given = (x + np.triu(np.full((130, 130), np.nan), 1)).astype(np.complex64)
+    np.testing.assert_allclose(x @ factors.run("large", given, b), b, atol=1e-4)
 
 
 def test_what_needs_to_know_sizes_says_so() -> None:
