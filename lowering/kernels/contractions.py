@@ -18,7 +18,8 @@ from devscope.lowering.kernels.epilogue import epilogue_of
 from devscope.lowering.kernels.library import KernelLibrary
 from devscope.lowering.kernels.packed_constants import PackedConstants
 from devscope.lowering.kernels.split_contractions import split_contraction
-from devscope.lowering.kernels.table import Row, Schedules
+from devscope.lowering.kernels.table import TURNED, Row, Schedules
+from devscope.lowering.kernels.turned_contractions import turned_plan
 from devscope.lowering.kernels.windowed import strides_of
 from devscope.lowering.memory.effects import mark_written
 
@@ -51,6 +52,12 @@ def call_contractions(
         narrow = words.element if words else None
         sizes, contiguous = found.sizes(), found.contiguous()
         row = schedules.find(KIND, found.element, sizes, contiguous, narrow)
+        if row is not None and row.template == TURNED:
+            if (turned := turned_plan(op, found, constants)) is not None:
+                schedules.note(op, row, found.element, sizes, contiguous)
+                turned.replace(row, schedules, library, constants)
+                continue
+            row = schedules.find(KIND, found.element, sizes, contiguous, narrow, without=TURNED)
         if in_parts and (parts := split_contraction(op, found, row, constants)):
             call_contractions(parts, schedules, library, constants)
             continue

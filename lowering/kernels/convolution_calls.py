@@ -25,6 +25,8 @@ from devscope.lowering.kernels.windowed_calls import FILTERS, IMAGE, RESULT, Cal
 if TYPE_CHECKING:
     from devscope.lowering.kernels.convolution_kernels import Plan
 
+_TEMPLATE = "convolution"
+
 _FETCHED = 128
 """Elements of filters that are fetched together, of few for each step: few, so that nothing waits for them."""
 
@@ -125,7 +127,7 @@ class Call:
         ]
         values = self._values(caller.text_of_parameters(), c, types, sizes)
         place = op if self.follows is None else self.follows.op
-        caller.call(place, library.symbol(self.row.template, values), library, len(plan.outer))
+        caller.call(place, library.symbol(_TEMPLATE, values), library, len(plan.outer))
 
     def _add_memory(self, caller: Caller, blocks: Index, slots: Index, most: Index, steps: Index) -> None:
         """For packed filters, the packed image, sums and the table. ``most``: pixels of a block."""

@@ -9,12 +9,16 @@ from dataclasses import dataclass
 from math import prod
 
 from devscope.lowering.interop.bindings import ir
+from devscope.lowering.kernels.contraction_operands import element_bytes
 from devscope.lowering.kernels.index_text import Index, IndexText
 from devscope.lowering.kernels.windowed import FLAT, Windowed, converted, element_of, mask_text, strides_of, zero
 
 _MOST_SPREAD = 4
 """Steps by which vectors are taken apart as they are packed; with longer ones, elements are packed one by one."""
 
+
+_LITTLE = 256
+"""Bytes of a plane."""
 
 _UNKNOWN = 16
 """Elements of a window that are assumed where they are not known."""
@@ -110,7 +114,10 @@ class ImageBlock:
             return False
         if self.vectors is not None:
             return self._stride(self.vectors) == 1 and found.axes[self.vectors].step == 1
-        # Elements along an axis of pixels would be read a plane apart: in few sets of a cache.
+        # Elements along an axis of pixels would be read a plane apart: of large ones, in few sets of a cache.
+        planes = [self._stride(number) for number, axis in enumerate(found.axes) if axis.inner is not None]
+        if all(plane is not None and plane * element_bytes(found.element) <= _LITTLE for plane in planes):
+            return True
         last = self.order[-1] if self.order else None
         return last is None or (self._stride(last) == 1 and found.axes[last].outer is None)
 

@@ -15,6 +15,7 @@ from devscope.lowering.interop.bindings import ir
 from devscope.lowering.kernels.contraction_words import WORD, Words, in_words
 
 _GET = "memref.get_global"
+_RESHAPES = ("memref.collapse_shape", "memref.expand_shape")
 
 
 class PackedConstants:
@@ -88,6 +89,9 @@ class PackedConstants:
         if not self._packed:
             return
         reads, globals_ = list[Any](), list[Any]()
+        for op in reversed([*mlir_util.named(self._module.operation, *_RESHAPES)]):
+            if not any(True for _ in op.results[0].uses):
+                op.erase()
         for op in mlir_util.walk(self._module.operation):
             if op.name == _GET and _number(op.results[0]) is not None:
                 if any(True for _ in op.results[0].uses):
@@ -115,6 +119,8 @@ def _symbol(op: Any) -> str:
 
 def _number(value: Any) -> int | None:
     """That of the constant in the table that ``value``, a buffer, is."""
+    while not isinstance(value.owner, ir.Block) and value.owner.operation.name in _RESHAPES:
+        value = value.owner.operation.operands[0]
     if isinstance(value.owner, ir.Block) or value.owner.operation.name != _GET:
         return None
     symbol = _symbol(value.owner.operation)

@@ -10,6 +10,9 @@ from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
+TURNED = "turned"
+"""The template of contractions whose blocks have `Row`'s rows along n and its columns along m."""
+
 
 @dataclass(frozen=True)
 class Row:
@@ -52,7 +55,7 @@ class Row:
 
     def sums(self, sizes: Mapping[str, int | None]) -> int | None:
         """Of a matrix, in whole blocks; None where its size is not known."""
-        m, n = sizes["m"], sizes["n"]
+        m, n = (sizes[name] for name in ("nm" if self.template == TURNED else "mn"))
         if m is None or n is None:
             return None
         rows, columns = self.numbers.get("rows", 1), self.numbers["columns"]
@@ -112,12 +115,14 @@ class Schedules:
         sizes: Mapping[str, int | None],
         contiguous: str | None,
         narrow: str | None = None,
+        without: str | None = None,
     ) -> Row | None:
-        """What `choose` returns, not noted. ``narrow``: another type that it may be computed in."""
+        """What `choose` returns, not noted. ``narrow``: another type that it may be computed in; ``without``: a
+        template whose rows are left out."""
         fitting: list[Row] = []
         for row in self.rows:
             of = row.element if row.element == narrow else element
-            if row.kind == kind and row.holds(of, sizes, contiguous):
+            if row.kind == kind and row.template != without and row.holds(of, sizes, contiguous):
                 if not row.saves:
                     return next((each for each in fitting if each.saves_enough(row, sizes)), row)
                 fitting.append(row)

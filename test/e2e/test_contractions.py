@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import ctypes
+import itertools
 import mmap
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import ml_dtypes
@@ -499,13 +501,15 @@ def test_an_epilogue_that_loops_of_the_kernel_cannot_go_through() -> None:
 
 
 def constant_program() -> tuple[str, dict[str, Array]]:
-    """Constants as either operand, of a batch, read by others, too, twice, and of f16."""
+    """Constants as either operand, of a batch, read by others, too, twice, and of f16, and as filters of single
+    pixels."""
     rng = np.random.default_rng(0)
     data = {
         "w": rng.standard_normal((90, 70), dtype=np.float32),
         "v": rng.standard_normal((40, 90), dtype=np.float32),
         "u": rng.standard_normal((3, 50, 33), dtype=np.float32),
         "h": rng.integers(-3, 4, (90, 40)).astype(np.float16),
+        "c": rng.standard_normal((30, 35, 1, 1), dtype=np.float32),
     }
     texts = {
         name: f'dense<"0x{array.tobytes().hex()}"> : '
@@ -536,6 +540,12 @@ def constant_program() -> tuple[str, dict[str, Array]]:
         "batch": product("bmk,bnk->bmn", "u", ("tensor<3x20x33xf32>", u, "tensor<3x20x50xf32>")),
         "half": product("mk,kn->mn", "h", ("tensor<20x90xf16>", "tensor<90x40xf16>", "tensor<20x40xf16>")),
     }
+    image, filters, result = "tensor<1x35x8x8xf32>", "tensor<30x35x1x1xf32>", "tensor<1x30x8x8xf32>"
+    functions["single"] = f"""(%x: {image}, %init: {result}) -> {result} {{
+      %k = arith.constant {texts["c"]}
+      %r = linalg.conv_2d_nchw_fchw ins(%x, %k : {image}, {filters}) outs(%init : {result}) -> {result}
+      return %r : {result}
+    }}"""
     plain = f"""func.func @plain() -> {w} {{
       %k = arith.constant {texts["w"]}
       return %k : {w}
@@ -548,10 +558,12 @@ def test_constants_are_packed_beforehand(tmp_path: Any) -> None:
     rng = np.random.default_rng(1)
     with devscope.compile(source, cache=False) as executable:
         executable.save(tmp_path / "program.dsx")
-        # w turned, and as it is for `plain`; right: 90 steps of 3 panels of 32; v once for both; u; h.
-        assert len(executable.program.constants) == 6
+        # w turned, and as it is for `plain`; right: 90 steps of 3 panels of 32; v once for both; u; h; c.
+        assert len(executable.program.constants) == 7
         assert [90, 70] in [spec.shape for spec in executable.program.constants]
-        assert not {(40, 90), (3, 50, 33)} & {tuple(spec.shape) for spec in executable.program.constants}
+        assert not {(40, 90), (3, 50, 33), (30, 35, 1, 1)} & {
+            tuple(spec.shape) for spec in executable.program.constants
+        }
     with devscope.Executable.load(tmp_path / "program.dsx") as executable:
         np.testing.assert_array_equal(executable.run("plain"), data["w"])
         for m in (0, 1, 37):
@@ -564,12 +576,67 @@ def test_constants_are_packed_beforehand(tmp_path: Any) -> None:
             z = rng.standard_normal((90, n), dtype=np.float32)
             result = executable.run(name, z, np.zeros((40, n), np.float32))
             np.testing.assert_allclose(result, data["v"] @ z, rtol=1e-4, atol=1e-4)
+        image = rng.standard_normal((1, 35, 8, 8), dtype=np.float32)
+        result = executable.run("single", image, np.ones((1, 30, 8, 8), np.float32))
+        want = np.einsum("fcij,bchw->bfhw", data["c"], image) + 1
+        np.testing.assert_allclose(result, want, rtol=1e-4, atol=1e-4)
         x = rng.standard_normal((3, 20, 33), dtype=np.float32)
         result = executable.run("batch", x, np.zeros((3, 20, 50), np.float32))
         np.testing.assert_allclose(result, x @ data["u"].transpose(0, 2, 1), rtol=1e-4, atol=1e-4)
         x = rng.integers(-3, 4, (20, 90)).astype(np.float16)
         result = executable.run("half", x, np.zeros((20, 40), np.float16))
         np.testing.assert_array_equal(result, x.astype(np.float32) @ data["h"].astype(np.float32))
+
+
+_PIXELS = """
+func.func @{name}(%x: {x}, %bias: tensor<{m}x{of}>) -> {c} {{
+  %w = arith.constant {w}
+  %zero = arith.constant {zero} : {of}
+  %empty = tensor.empty() : {c}
+  %zeros = linalg.fill ins(%zero : {of}) outs(%empty : {c}) -> {c}
+  %sums = linalg.contract indexing_maps = [affine_map<(b, m, p, q, k) -> (m, k)>,
+      affine_map<(b, m, p, q, k) -> (b, k, p, q)>, affine_map<(b, m, p, q, k) -> (b, m, p, q)>]
+    ins(%w, %x : tensor<{m}x{k}x{of}>, {x}) outs(%zeros : {c}) -> {c}
+  %biases = linalg.broadcast ins(%bias : tensor<{m}x{of}>) outs(%empty : {c}) dimensions = [0, 2, 3]
+  %done = linalg.add ins(%sums, %biases : {c}, {c}) outs(%empty : {c}) -> {c}
+  return %done : {c}
+}}
+"""
+
+
+@pytest.mark.parametrize("target", ["cpu:0", "opencl:0"])
+def test_few_columns_of_constant_rows(target: str, tmp_path: Path) -> None:
+    """Small images of which all channels are read: blocks of sums are vectors along rows, the filters."""
+    rows, text, rng = "", "", np.random.default_rng(7)
+    numbers = "rows = 7, columns = 16, lanes = 8, steps = 16, pixels = 64, elements = 512, tasks = 4"
+    elements = ("f16", "f32", "f64", "i32", "i64")
+    for instructions, of in itertools.product(("opencl-cpu", None), elements[1:]):
+        if instructions is None or target != "cpu:0":
+            rows += f"""
+                [[contraction]]
+                template = "turned"
+                element = "{of}"
+                saves = 1
+                {f'instructions = "{instructions}"' if instructions else ""}
+                numbers = {{ {numbers} }}
+                """
+    (tmp_path / "rows.toml").write_text(rows)
+    cases: dict[str, tuple[Array, list[Array]]] = {}
+    for of, (b, m, k, p, q) in itertools.product(
+        elements, ((1, 48, 20, 7, 7), (3, 35, 33, 3, 3), (2, 64, 5, 5, 4))
+    ):
+        name = f"{of}_{b}_{m}"
+        w, x, bias = (rng.integers(-3, 4, s).astype(DTYPES[of]) for s in ((m, k), (b, k, p, q), (m,)))
+        text += _PIXELS.format(
+            **{"name": name, "of": of, "m": m, "k": k, "zero": "0" if of.startswith("i") else "0.0"},
+            **{"x": f"tensor<{b}x{k}x{p}x{q}x{of}>", "c": f"tensor<{b}x{m}x{p}x{q}x{of}>"},
+            w=f'dense<"0x{w.tobytes().hex()}"> : tensor<{m}x{k}x{of}>',
+        )
+        cases[name] = w, [x, bias]
+    with devscope.compile(text, default=target, schedules=tmp_path / "rows.toml", cache=False) as executable:
+        for name, (w, (x, bias)) in cases.items():
+            want = np.einsum("mk,bkpq->bmpq", w, x) + bias[:, None, None]
+            np.testing.assert_array_equal(executable.run(name, x, bias), want, name)
 
 
 def test_layers_of_one_size() -> None:

@@ -35,7 +35,7 @@ def test_rows_for_devices_are_legal() -> None:
 
 def test_every_template_is_described() -> None:
     helpers = {"pack", "pack_lines"}  # what templates call
-    without = {"nests", "planes"}  # no text: made of the program's own operations, or of another's text
+    without = {"nests", "planes", "turned"}  # no text: made of the program's own operations, or of another's text
     of_host = set(read_templates(FOLDER / "templates.toml"))
     assert {path.stem for path in FOLDER.glob("*.mlir")} - helpers == of_host - without
     used = {row.template for name in (*INSTRUCTIONS, *DEVICES) for row in built_in_rows(name)}
@@ -54,6 +54,23 @@ def test_a_row_that_saves_is_compared_with_the_next(m: int | None, n: int, rows:
     found = Schedules([small, large], "avx512").find("contraction", "f32", {"m": m, "n": n}, None)
     assert found is not None
     assert found.numbers["rows"] == rows
+
+
+@pytest.mark.parametrize(
+    ("m", "n", "template"), [(960, 49, "turned"), (40, 49, "contraction"), (960, 64, "contraction")]
+)
+def test_a_row_of_turned_blocks_is_compared(m: int, n: int, template: str) -> None:
+    """Blocks of 32 rows x 8 columns with those of 16 x 16, of 10 per cent more sums or fewer."""
+    rows = [
+        Row("contraction", name, "f32", {"rows": a, "columns": b}, saves=c)
+        for name, a, b, c in (("turned", 8, 32, 10), ("contraction", 16, 16, 0))
+    ]
+    for schedules in (Schedules(rows, "avx512"), Schedules(rows, "opencl-cpu")):
+        found = schedules.find("contraction", "f32", {"m": m, "n": n}, None)
+        assert found is not None
+        assert found.template == template
+        other = schedules.find("contraction", "f32", {"m": m, "n": n}, None, without="turned")
+        assert other is rows[1]
 
 
 def test_rows_are_written_as_they_are_read() -> None:
