@@ -217,9 +217,7 @@ def check_operations(backends: Iterable[Selected], exists: Callable[[str], bool]
             if (operation := missing(pattern)) is not None:
                 raise OptionError(
                     f"backend '{selected.name}': pattern '{name}' cannot match: there is no operation {operation}",
-                    notes=[
-                        "names are DIALECT.NAME as MLIR writes them; StableHLO is linalg, arith and math by then"
-                    ],
+                    notes=["names are DIALECT.NAME as MLIR writes them"],
                 )
 
 

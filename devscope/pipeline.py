@@ -8,9 +8,11 @@ from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from xdsl.dialects.builtin import ModuleOp, SymbolRefAttr
+from xdsl.dialects.builtin import ModuleOp, StringAttr, SymbolRefAttr
+from xdsl.dialects.func import FuncOp
+from xdsl.ir import Operation
 
 from devscope.analysis.function_values import has_function_values, takes_functions
 from devscope.analysis.host_only import is_host_only
@@ -19,7 +21,15 @@ from devscope.analysis.program_state import check_state
 from devscope.analysis.symbols import Symbols, is_public
 from devscope.analysis.target_binding import TargetBinding, device_name, named_devices
 from devscope.dialects.context import make_planning_context
-from devscope.dialects.device import COMPILER_ATTR, PLACED_BY_ATTR, STATE_ATTR, ScopeAttr, verify_device_attributes
+from devscope.dialects.device import (
+    COMPILER_ATTR,
+    COMPOSITE_ATTR,
+    PLACED_BY_ATTR,
+    SCOPE_ATTR,
+    STATE_ATTR,
+    ScopeAttr,
+    verify_device_attributes,
+)
 from devscope.dialects.location import source_location
 from devscope.dialects.scope_attribute import drop_placed_by
 from devscope.errors import BackendError, DevscopeWarning, LoweringError, OptionError, SourceLocation
@@ -36,7 +46,7 @@ from devscope.lowering.entries import (
 )
 from devscope.lowering.global_state import keep_globals
 from devscope.lowering.input_forms import bring_into_form, is_in_form, lower_first
-from devscope.lowering.interop.bindings import without_dialect_modules
+from devscope.lowering.interop.bindings import children, without_dialect_modules
 from devscope.lowering.interop.session import Session
 from devscope.lowering.memory.plan import MemoryOptions
 from devscope.lowering.stages import Observer, compile_split_module
@@ -129,16 +139,25 @@ def plan_source(
     given = parsed.imported.names if parsed.imported is not None else {}
     source_names = SourceNames(parsed.texts, {name: arguments for name, (arguments, _) in given.items()})
     names: dict[str, Names] | None = None
+    early = _OfStableHlo(parsed.module)
     if not is_in_form(parsed.module):
         ends = session.ends_to_xdsl(parsed.module)
         dtypes = declared_dtypes(ends)
         names = entry_names(ends, source_names.name)
-        bring_into_form(parsed.module, session.run_passes, options.needs_kinds)
-    module = session.to_xdsl(parsed.module)
-    placed += _place(module, parsed, options)
+        early = _claim_stablehlo(session, parsed, backends, options)
+        bring_into_form(early.rest, session.run_passes, options.needs_kinds)
+    module = session.to_xdsl(early.rest)
+    if early.functions:
+        from devscope.lowering.claimed.stablehlo import put_back
+
+        put_back(module, early.functions)
+    placed += [one for one in _place(module, parsed, options) if not one.message.startswith(early.in_vain)]
     partition = None
     if backends or options.partition == "search":
         partition = _partition(session, module, backends, options)
+        if early.partition is not None:
+            partition.taken[:0] = early.partition.taken
+            partition.refusals[:0] = early.partition.refusals
     if _has_claimed(module):
         from devscope.lowering.claimed.functions import place
 
@@ -247,7 +266,9 @@ def offers_of(source: Any, options: CompileOptions) -> Offers:
     _read_hints(parsed, options)
     lower_first(parsed.module, session.run_passes, options.needs_kinds)
     keep_globals(parsed.module)
+    found: list[tuple[Graph, Sequence[Candidate]]] = []
     if not is_in_form(parsed.module):
+        found += _offers_of_stablehlo(session, parsed, backends, options)
         bring_into_form(parsed.module, session.run_passes, options.needs_kinds)
     module = session.to_xdsl(parsed.module)
     _place(module, parsed, options)
@@ -262,7 +283,22 @@ def offers_of(source: Any, options: CompileOptions) -> Offers:
         assert isinstance(chosen.costs, Costs)
         return searched(module, backends, replace(chosen, costs=replace(chosen.costs, rows=rows)))
 
-    return Offers(session, offers(module, backends, chosen), chosen.costs, search)
+    return Offers(session, [*found, *offers(module, backends, chosen)], chosen.costs, search)
+
+
+def _offers_of_stablehlo(
+    session: Session, parsed: ParsedSource, backends: Sequence[Selected], options: CompileOptions
+) -> list[tuple[Graph, Sequence[Candidate]]]:
+    from devscope.lowering.claimed.stablehlo import of_stablehlo
+    from devscope.passes.device_partition import offers
+
+    if not (own := of_stablehlo(backends)):
+        return []
+    module = session.to_xdsl(parsed.module)
+    _place(module, parsed, options)
+    chosen = _partition_options(module, own, options)
+    assert chosen is not None
+    return [*offers(module, own, chosen)]
 
 
 Admission = Callable[[Mapping[str, Entry], list[str], Mapping[str, str]], Mapping[str, Options]]
@@ -411,14 +447,48 @@ def _partition(
     return found
 
 
-_STABLEHLO = ("stablehlo.", "chlo.")
-
-
 def _may_have(session: Session, operation: str) -> bool:
-    """Whether patterns may see such an operation: StableHLO has become linalg, but for what devscope cannot do."""
-    if operation.startswith(_STABLEHLO):
-        return operation == "stablehlo.custom_call"
+    """Whether patterns may see such an operation."""
     return "*" in operation or session.may_have(operation)
+
+
+class _OfStableHlo(NamedTuple):
+    """What backends take of StableHLO before it becomes linalg."""
+
+    rest: Any
+    """The module without the bodies of functions that stay StableHLO."""
+    functions: Sequence[FuncOp] = ()
+    """These, also those that stood in the program."""
+    partition: Partition | None = None
+    in_vain: tuple[str, ...] = ()
+    """How warnings begin of rules that place what backends took."""
+
+
+def _claim_stablehlo(
+    session: Session, parsed: ParsedSource, backends: Sequence[Selected], options: CompileOptions
+) -> _OfStableHlo:
+    payload = parsed.module
+    if not backends and not any(COMPOSITE_ATTR in op.attributes for op in children(payload.operation)):
+        return _OfStableHlo(payload)
+    from devscope.lowering.claimed.stablehlo import claim, hold, of_stablehlo
+
+    own, found, rules, module = of_stablehlo(backends), None, set[str](), session.to_xdsl(payload)
+    if own:
+        placed = _place_for_now(module, parsed, options)
+        found = claim(module, own, _partition_options(module, own, options))
+        for op in placed:  # what is left is placed when it is linalg
+            rule = op.attributes.pop(PLACED_BY_ATTR)
+            rules.add(f"{rule.data if isinstance(rule, StringAttr) else rule} fits nothing")
+            del op.attributes[SCOPE_ATTR]
+    held = hold(module)
+    return _OfStableHlo(session.to_mlir(module) if held else payload, held, found, tuple(rules))
+
+
+def _place_for_now(module: ModuleOp, parsed: ParsedSource, options: CompileOptions) -> list[Operation]:
+    """The operations that rules place which were not before."""
+    known = {op for op in module.walk() if PLACED_BY_ATTR in op.attributes}
+    _place(module, parsed, options)
+    return [op for op in module.walk() if PLACED_BY_ATTR in op.attributes and op not in known]
 
 
 def _partition_options(

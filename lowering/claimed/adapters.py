@@ -13,7 +13,9 @@ from devscope.backends.backend import Argument
 from devscope.lowering import mlir_util
 from devscope.lowering.checks.labels import Labels
 from devscope.lowering.checks.shapes import check_shapes
+from devscope.lowering.claimed.constants import PASSED_ATTR
 from devscope.lowering.claimed.functions import ClaimedFunction, wrong
+from devscope.lowering.input_forms import bring_into_form, is_in_form
 from devscope.lowering.interop.bindings import ir
 from devscope.lowering.interop.session import Session
 from devscope.lowering.memory.effects import mark_written
@@ -37,14 +39,8 @@ def function_of(module: Any, claimed: ClaimedFunction) -> Any:
 
 
 def lifted_constants(function: Any) -> list[Any]:
-    """The constants that code gets as further operands: those that are no splats, in order."""
-    found = (op for op in mlir_util.walk(function) if op.name == "arith.constant")
-    return [op for op in found if isinstance(op.results[0].type, ir.RankedTensorType) and not _is_splat(op)]
-
-
-def _is_splat(op: Any) -> bool:
-    value = op.attributes["value"]
-    return isinstance(value, ir.DenseElementsAttr) and ir.DenseElementsAttr(value).is_splat
+    """The constants that code gets as further operands, in order."""
+    return [op for op in mlir_util.walk(function) if PASSED_ATTR in op.attributes]
 
 
 def shape_function(session: Session, claimed: ClaimedFunction, labels: Labels) -> tuple[Any, Any, list[Any]]:
@@ -63,6 +59,8 @@ def shape_function(session: Session, claimed: ClaimedFunction, labels: Labels) -
         del caller.attributes["sym_visibility"]  # what is private and not called is dropped
         session.run_passes(own, "builtin.module(inline,symbol-dce)")
         function_of(own, claimed).attributes["sym_visibility"] = visibility
+    if not is_in_form(own):
+        bring_into_form(own, session.run_passes)
     check_shapes(own, labels)
     function = function_of(own, claimed)
     end = mlir_util.children(function)[-1]

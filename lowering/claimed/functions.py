@@ -13,15 +13,12 @@ from typing import Any
 
 from xdsl.dialects.builtin import (
     ComplexType,
-    DenseIntOrFPElementsAttr,
-    FunctionType,
     ModuleOp,
     StringAttr,
     TensorType,
 )
 from xdsl.dialects.func import FuncOp
-from xdsl.ir import Operation, SSAValue
-from xdsl.rewriter import InsertPoint, Rewriter
+from xdsl.ir import Operation
 
 from devscope.analysis.classify import is_terminator
 from devscope.analysis.patterns import Match
@@ -37,6 +34,7 @@ from devscope.dialects.scope_attribute import ARGUMENTS, RESULTS, set_signature_
 from devscope.dialects.target import get_target_kind
 from devscope.errors import BackendError, DevscopeError, LoweringError, Note, SourceLocation
 from devscope.lowering.claimed.code_check import problem_of
+from devscope.lowering.claimed.constants import mark_constants, pass_marked
 from devscope.lowering.interop.session import Session
 from devscope.lowering.target import ClaimedTarget, find_target, register_target
 from devscope.passes.device_partition.backends import refusal, scope_of, target_of
@@ -230,7 +228,7 @@ def _claimed(functions: list[FuncOp]) -> ClaimedFunction:
                 source_location(function),
             )
     functions = [first, *(function.clone() for function in functions[1:])]  # several may call the same
-    _hoist_constants(functions)
+    mark_constants(functions)
     if backend.device_type != HOST_KIND:
         _register_target(name)
     if not isinstance(target, TargetAttr):
@@ -246,7 +244,7 @@ def generate(claimed: ClaimedFunction, session: Session) -> Code:
         (function, *_) = (op for op in module.body.block.ops if isinstance(op, FuncOp))
         count = len(function.args)
         match = _match_again(claimed, function)
-        passed_on = {old: new for _, old, new in _pass_constants(function)}
+        passed_on = pass_marked(claimed.functions[0], function)
         if match is not None:
             values = {name: passed_on.get(value, value) for name, value in match.values.items()}
             match = replace(match, ops=tuple(op for op in match.ops if op.parent is not None), values=values)
@@ -303,48 +301,6 @@ def wrong(claimed: ClaimedFunction, what: str) -> BackendError:
 
 def _place(claimed: ClaimedFunction) -> dict[str, Any]:
     return {"backend": claimed.backend.name, "pattern": claimed.pattern, "patterns": claimed.patterns}
-
-
-def _pass_constants(function: FuncOp) -> list[tuple[Operation, SSAValue, SSAValue]]:
-    """Constants that are no splats, those that `lifted_constants` finds, become the last operands. Gives copies of
-    them, each with its value and the operand.
-    """
-    block = function.body.block
-    found: list[tuple[Operation, SSAValue, SSAValue]] = []
-    for op in [op for op in function.body.walk() if op_name(op) == "arith.constant"]:
-        value, (result,) = op.get_attr_or_prop("value"), op.results
-        is_splat = isinstance(value, DenseIntOrFPElementsAttr) and len(value) > 0 and value.is_splat()
-        if isinstance(result.type, TensorType) and not is_splat:
-            argument = block.insert_arg(result.type, len(block.args))
-            found.append((op.clone(), result, argument))
-            Rewriter.replace_op(op, [], [argument])
-    types = function.function_type
-    function.properties["function_type"] = FunctionType.from_lists([*block.arg_types], [*types.outputs])
-    function.properties.pop("arg_attrs", None)
-    return found
-
-
-def _hoist_constants(functions: Sequence[FuncOp]) -> None:
-    """Of merged matches, the first function has the constants that code gets as operands, and gives the others
-    theirs."""
-    first, *others = functions
-    calls = [op for op in first.body.walk() if others and named_function(op) is not None]
-    inner = {named_function(op) for function in others for op in function.body.walk()}
-    made: dict[tuple[object, object], SSAValue] = {}
-    for callee in others:
-        if callee.sym_name.data in inner:
-            continue
-        constants = _pass_constants(callee)
-        for call in [call for call in calls if constants and named_function(call) == callee.sym_name.data]:
-            given = list[SSAValue]()
-            for constant, _, _ in constants:
-                key = constant.get_attr_or_prop("value"), constant.results[0].type
-                if key not in made:
-                    copy = constant.clone()
-                    Rewriter.insert_op(copy, InsertPoint.at_start(first.body.block))
-                    made[key] = copy.results[0]
-                given.append(made[key])
-            call.operands = [*call.operands, *given]
 
 
 def _match_again(claimed: ClaimedFunction, function: FuncOp) -> Match | None:

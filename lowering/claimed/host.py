@@ -34,6 +34,7 @@ from devscope.lowering.claimed.adapters import (
     usual_arguments,
 )
 from devscope.lowering.claimed.functions import ClaimedFunction, generate, wrong
+from devscope.lowering.input_forms import bring_into_form, is_in_form
 from devscope.lowering.interop.bindings import ir
 from devscope.lowering.interop.session import Session
 from devscope.lowering.memory.link_functions import merge_modules
@@ -188,6 +189,11 @@ def _on_tensors(code: Mlir, claimed: ClaimedFunction, module: Any, session: Sess
     function = function_of(parsed, claimed)
     if any(mlir_util.is_memref(type_) for type_ in mlir_util.function_type(function).inputs):
         return None
+    if not is_in_form(parsed):
+        # Nothing calls it here.
+        function.attributes["sym_visibility"] = ir.StringAttr.get("public", module.context)
+        bring_into_form(parsed, session.run_passes)
+        function = function_of(parsed, claimed)
     declared = next(f for f in mlir_util.functions(module) if mlir_util.symbol_name(f) == claimed.name)
     if mlir_util.function_type(function) != mlir_util.function_type(declared):
         _bind_constants(function, mlir_util.function_type(declared), claimed, session)
@@ -209,9 +215,11 @@ def _bind_constants(function: Any, type_: Any, claimed: ClaimedFunction, session
         return
     block = mlir_util.entry_block(function)
     count = len(type_.inputs)
+    build = mlir_util.Builder(mlir_util.children(function)[0])
     for number, constant in reversed(list(enumerate(constants, count))):
-        made = constant.clone(ir.InsertionPoint.at_block_begin(block))
-        block.arguments[number].replace_all_uses_with(made.results[0])
+        value = {"value": constant.attributes["value"]}
+        made = build.value("arith.constant", [], constant.results[0].type, value)
+        block.arguments[number].replace_all_uses_with(made)
         block.erase_argument(number)
     if "arg_attrs" in function.attributes:
         kept = list(ir.ArrayAttr(function.attributes["arg_attrs"]))[:count]

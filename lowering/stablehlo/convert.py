@@ -172,7 +172,7 @@ def _is_plain(module: Any) -> bool:
     return not any(
         name.startswith("device.")
         for op in mlir_util.walk(module.operation)
-        if op.name in ("func.func", "func.call")
+        if op.name == "func.call" or (op.name == "func.func" and mlir_util.has_body(op))
         for name in op.attributes
     )
 

@@ -73,6 +73,8 @@ class PartitionOptions:
     """Seconds of one function after which ``search`` takes the best that it knows."""
     prune: bool = False
     """Look at maximal candidates only, and at smaller ones where these overlap; this may lose the optimum."""
+    places: bool = True
+    """Whether ``search`` also says where what nobody takes is computed."""
 
     def __post_init__(self) -> None:
         if self.strategy not in STRATEGIES:
@@ -185,7 +187,7 @@ def _by_search(
         if candidate.spec.device and candidate.spec.backend is None:
             nodes = sorted(candidate.nodes)
             found.taken.append(taken(graph, nodes, candidate.name, **placed.details(candidate.nodes)))
-    if placed.several_devices:
+    if placed.several_devices and options.places:
         annotate(graph, placed.chosen)
     return graph, regions, rows
 

@@ -27,13 +27,15 @@ from devscope.dialects.scope_attribute import scope_on
 
 @dataclass(frozen=True)
 class Node:
-    """One operation. ``scope``: where annotations want it, open where they do not say. ``taken``: whether a
-    backend may have it."""
+    """One operation. ``scope``: where annotations want it, open where they do not say. ``may_be_taken``: whether a
+    backend may have it. ``frame``: where the loops, branches and regions around it want calls, whatever it says
+    itself."""
 
     index: int
     op: Operation
     scope: ScopeAttr
     may_be_taken: bool
+    frame: ScopeAttr
 
 
 class Graph:
@@ -56,23 +58,25 @@ class Graph:
         self._wanted = _annotated(function)
         outer = scope_on(function) or ScopeAttr.get()
         for block in reverse_post_order(function.body):
-            self._add_block(block, outer)
+            self._add_block(block, outer, ScopeAttr.get())
 
     def __len__(self) -> int:
         return len(self.nodes)
 
-    def _add_block(self, block: Block, outer: ScopeAttr) -> None:
+    def _add_block(self, block: Block, outer: ScopeAttr, frame: ScopeAttr) -> None:
         for op in block.ops:
             if is_transparent(op):
                 if not any(result.uses for result in op.results):  # it stays, and with it what it asks of a value
                     self._pass_on(self._sources(op))
                 continue
             facts = facts_of(op)
-            scope = op.scope if isinstance(op, RegionOp) else self._wanted.get(op) or scope_on(op) or outer
+            own = op.scope if isinstance(op, RegionOp) else scope_on(op)
+            scope = self._wanted.get(op) or own or outer
             if facts.is_entered:
+                inside = frame.join(own or frame) or frame
                 for region in op.regions:
                     for inner in reverse_post_order(region):
-                        self._add_block(inner, scope)
+                        self._add_block(inner, scope, inside)
             used = self._sources(op)
             if is_terminator(op):
                 self._pass_on(used)
@@ -80,7 +84,7 @@ class Graph:
             inner = (self.of.get(one) for one in op.walk()) if facts.is_entered else ()
             needed = {*used, *(number for number in inner if number is not None)}
             index = len(self.nodes)
-            self.nodes.append(Node(index, op, scope, _may_be_taken(op)))
+            self.nodes.append(Node(index, op, scope, _may_be_taken(op), frame))
             self.of[op] = index
             self.inputs.append(tuple(sorted(needed)))
             self.outputs.append([])
@@ -186,6 +190,9 @@ def invalid(graph: Graph, inside: frozenset[int], device: ScopeAttr, limits: Lim
         return "its operations are annotated with different scopes"
     if scope.join(device) is None:
         return f"its operations are annotated with {scope.short()}, which is not {device.short()}"
+    frame = graph.nodes[min(inside)].frame
+    if frame.join(device) is None:
+        return f"it stands in what is on {frame.short()}, which is not {device.short()}"
     if any(not graph.users[node] and not graph.external[node] for node in inside):
         return "nothing uses what it makes"
     exits = graph.exits(inside)

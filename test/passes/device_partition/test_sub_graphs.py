@@ -53,6 +53,9 @@ LINE = step(TANH, "%0", "%x") + step(ABS, "%1", "%0") + step(TANH, "%r", "%1")
 DIAMOND = step(TANH, "%0", "%x") + step(ABS, "%1", "%0") + step(TANH, "%2", "%0") + step(ADD, "%r", "%1", "%2")
 
 
+SCOPE = '#device.scope<"cpu", 0 : i64, "", "">'
+
+
 def test_single_op() -> None:
     graph = graph_of(LINE)
     inside = frozenset([1])
@@ -223,6 +226,20 @@ def test_regions_of_a_device() -> None:
     (tanh,) = (node.index for node in graph.nodes if "tanh" in str(node.op) and not node.op.regions)
     found = invalid(graph, frozenset([tanh]), CPU, Limits())
     assert found == "its operations are annotated with opencl:0, which is not cpu:0"
+
+
+@pytest.mark.parametrize("frame", ["device.region", "scf.execute_region"])
+def test_what_is_elsewhere_than_what_it_stands_in(frame: str) -> None:
+    """A call there would be where that is."""
+    name, end = ("scope", "device.yield") if frame == "device.region" else ("device.scope", "scf.yield")
+    body = f"""  %r = "{frame}"() ({{
+    %0 = math.tanh %x {{device.scope = {SCOPE}}} : !t
+    "{end}"(%0) : (!t) -> ()
+  }}) {{{name} = {SCOPE.replace("cpu", "opencl")}}} : () -> !t
+"""
+    graph = graph_of(body)
+    found = invalid(graph, frozenset([0]), CPU, Limits())
+    assert found == "it stands in what is on opencl:0, which is not cpu:0"
 
 
 def test_inputs_once_and_results_in_order() -> None:
@@ -462,9 +479,6 @@ def _is_linked(graph: Graph, nodes: frozenset[int]) -> bool:
             reached.add(node)
             stack += [*graph.inputs[node], *graph.outputs[node]]
     return reached == nodes
-
-
-SCOPE = '#device.scope<"cpu", 0 : i64, "", "">'
 
 
 @pytest.mark.parametrize(
