@@ -1,5 +1,5 @@
 """Constants of claimed functions that are operands of their code, behind the others: those that are more than one
-number, and those whose numbers stay in MLIR.
+number, and those whose number stays in MLIR: NaNs.
 
 They are marked before anybody looks at them, so that all who count operands count the same.
 """
