@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import NamedTuple, Protocol
 
@@ -20,6 +20,7 @@ from devscope.analysis.machine import Machine, nominal_machine
 from devscope.dialects.location import source_location
 from devscope.errors import LoweringError, raised_as
 from devscope.passes.device_partition.candidates import NOBODY, Candidate
+from devscope.passes.device_partition.claims import Claim
 from devscope.passes.device_partition.cost_file import CostRow
 from devscope.passes.device_partition.graph import Graph, is_transparent
 from devscope.passes.device_partition.structure import structure_of
@@ -60,6 +61,10 @@ class Costs:
 
     machine: Machine
     rows: Sequence[CostRow] = ()
+    _answers: dict[tuple[str, str], float | None] = field(
+        default_factory=dict[tuple[str, str], "float | None"], init=False, repr=False, compare=False
+    )
+    """Of backends, by pattern and structure."""
 
     @property
     def dynamic_size(self) -> int:
@@ -79,7 +84,7 @@ class Costs:
             return said
         backend = candidate.spec.backend
         if backend is not None:
-            each = [_asked(candidate, number) for number in range(len(candidate.claims))]
+            each = [self._asked(graph, claim) for claim in candidate.claims]
             if all(seconds is not None for seconds in each):
                 return Cost(math.fsum(seconds for seconds in each if seconds is not None), backend.name)
         return Cost(self._roofline(candidate.spec.device, ops), "machine description")
@@ -109,6 +114,13 @@ class Costs:
         if any(row is None for row in found):
             return None
         return Cost(math.fsum(row.seconds for row in found if row is not None), "measured")
+
+    def _asked(self, graph: Graph, claim: Claim) -> float | None:
+        """What a backend says of a match; it is asked once of all that are the same."""
+        key = claim.name, structure_of(graph, claim.nodes)
+        if key not in self._answers:
+            self._answers[key] = _answer(claim)
+        return self._answers[key]
 
     @cached_property
     def _rows_by_structure(self) -> Mapping[tuple[str, str, str], CostRow]:
@@ -143,14 +155,11 @@ class Costs:
         return float(self._estimator.bytes(type_))
 
 
-def _asked(candidate: Candidate, number: int) -> float | None:
-    """What a backend says of one of its matches."""
-    backend, claim = candidate.spec.backend, candidate.claims[number]
-    assert backend is not None
-    match = replace(claim.match, options=backend.options)
-    location = source_location(match.root)
+def _answer(claim: Claim) -> float | None:
+    """What a backend says of a match."""
+    location = source_location(claim.match.root)
     with raised_as(LoweringError, f"the cost of '{claim.name}' failed", location):
-        said = backend.cost(match)
+        said = claim.backend.cost(claim.match)
         seconds = None if said is None else math.fsum((said,))
     if seconds is not None and not seconds >= 0:
         message = f"the cost of '{claim.name}' is {seconds}, which is no time"

@@ -105,14 +105,7 @@ def place(
     ]
     values = _values(graph, model, settings, devices, often) if len(devices) > 1 else []
     problem = Problem(len(graph), choices, values)
-    missing = problem.uncoverable
-    if missing is not None:
-        op = graph.nodes[missing].op
-        raise LoweringError(
-            f"no backend and no device can take '{op_name(op)}'",
-            source_location(op),
-            [f"asked: {', '.join(dict.fromkeys(c.spec.name for c in found if c.spec.device)) or 'none'}"],
-        )
+    _require_cover(graph, problem, found)
     covers = {name: cover for name, way in known.items() if (cover := _cover(problem, found, *way)) is not None}
     result = cheapest_cover(problem, list(covers.values()), settings.time_limit)
     covers["search"] = list(result.chosen)
@@ -135,6 +128,22 @@ def place(
         found,
         {c.order: often[min(c.nodes)] for c in chosen},
         ways,
+    )
+
+
+def _require_cover(graph: Graph, problem: Problem, found: Sequence[Candidate]) -> None:
+    if problem.has_cover:
+        return
+    missing = problem.uncoverable
+    asked = f"asked: {', '.join(dict.fromkeys(c.spec.name for c in found if c.spec.device)) or 'none'}"
+    if missing is not None:
+        op = graph.nodes[missing].op
+        raise LoweringError(f"no backend and no device can take '{op_name(op)}'", source_location(op), [asked])
+    name = graph.function.sym_name.data
+    raise LoweringError(
+        f"no backends and devices can take all operations of @{name}",
+        source_location(graph.function),
+        [asked, "each can be taken, but only together with others that have to be taken in another way"],
     )
 
 
@@ -195,7 +204,7 @@ def _others(candidate: Candidate, found: Sequence[Candidate], problem: Problem) 
     for name in (None, *dict.fromkeys(other.spec.name for other, _ in inside if other.spec.device)):
         own = [one for one in inside if name is None or one[0].spec.name == name or not one[0].spec.device]
         part = Problem(len(nodes), [choice for _, choice in own])
-        if name != candidate.spec.name and part.uncoverable is None:
+        if name != candidate.spec.name and part.has_cover:
             best = cheapest_cover(part)
             names = (own[number][0].name for number in best.chosen if own[number][0].spec.device)
             answers.setdefault(_counted(names), best.seconds)

@@ -70,6 +70,31 @@ class Problem:
         covered = {node for choice in self.choices if math.isfinite(choice.seconds) for node in choice.nodes}
         return next((node for node in range(self.count) if node not in covered), None)
 
+    @property
+    def has_cover(self) -> bool:
+        return self.uncoverable is None and self.some_cover is not None
+
+    @cached_property
+    def some_cover(self) -> tuple[int, ...] | None:
+        """The first cover that is met where the cheapest choices come first; None if there is none."""
+        stack: list[tuple[int, int, tuple[int, ...]]] = [(0, 0, ())]
+        seen: set[tuple[int, int]] = set()
+        while stack:
+            first, rest, chosen = stack.pop()
+            if first >= self.count:
+                return chosen
+            if (first, rest) in seen:
+                continue
+            seen.add((first, rest))
+            for number in sorted(self.by_first[first], key=self._share, reverse=True):
+                covered = _with(first, rest, self.choices[number].nodes)
+                if covered is not None:
+                    stack.append((*covered, (*chosen, number)))
+        return None
+
+    def _share(self, number: int) -> float:
+        return self.choices[number].seconds / len(self.choices[number].nodes)
+
     def seconds(self, chosen: Iterable[int]) -> float:
         """What a cover costs, with its copies."""
         choices = [self.choices[number] for number in chosen]
@@ -145,15 +170,10 @@ class _Search:
     def step(self, state: _State, number: int) -> tuple[_State, float] | None:
         """The state after a choice that has the first uncovered node, and what it costs; None if they overlap."""
         choice = self.problem.choices[number]
-        first, rest = state.first, state.rest
-        mask = 0
-        for node in choice.nodes:
-            mask |= 1 << (node - first)
-        if mask & rest:
+        covered = _with(state.first, state.rest, choice.nodes)
+        if covered is None:
             return None
-        rest |= mask
-        ones = (~rest & (rest + 1)).bit_length() - 1
-        first, rest = first + ones, rest >> ones
+        first, rest = covered
         seconds = choice.seconds
         live = {value: (origin, needs) for value, origin, needs in state.live}
         for value, makes, _ in self.touched[number]:
@@ -181,6 +201,18 @@ class _Search:
         return math.fsum(self.share[node] for node in self.problem.choices[number].nodes)
 
 
+def _with(first: int, rest: int, nodes: Sequence[int]) -> tuple[int, int] | None:
+    """`_State.first` and `_State.rest` when ``nodes`` are covered, too; None if some are already."""
+    mask = 0
+    for node in nodes:
+        mask |= 1 << (node - first)
+    if mask & rest:
+        return None
+    rest |= mask
+    ones = (~rest & (rest + 1)).bit_length() - 1
+    return first + ones, rest >> ones
+
+
 def _devices(mask: int) -> Iterable[int]:
     device = 0
     while mask:
@@ -191,11 +223,12 @@ def _devices(mask: int) -> Iterable[int]:
 
 
 def cheapest_cover(problem: Problem, known: Sequence[Sequence[int]] = (), time_limit: float = math.inf) -> Found:
-    """The cheapest cover; the best of ``known`` and of what was found where ``time_limit``, in seconds, is over.
+    """The cheapest cover; the best of ``known``, or else some, where ``time_limit``, in seconds, is over.
 
-    There must be one: `Problem.uncoverable` is None. Of equal ones always the same.
+    There must be one. Of equal ones always the same.
     """
-    best = min(((problem.seconds(cover), tuple(sorted(cover))) for cover in known), default=(math.inf, ()))
+    covers = known or ([problem.some_cover] if problem.some_cover is not None else [])
+    best = min(((problem.seconds(cover), tuple(sorted(cover))) for cover in covers), default=(math.inf, ()))
     search = _Search(problem)
     deadline = time.monotonic() + time_limit
     arguments = tuple(
@@ -229,7 +262,7 @@ def cheapest_cover(problem: Problem, known: Sequence[Sequence[int]] = (), time_l
             if best[0] <= seconds:  # equal up to rounding: what is known
                 seconds, chosen = best
             return Found(chosen, seconds, seconds, True, states)
-        if states % _CHECKED_EVERY == 0 and time.monotonic() > deadline and best[1]:
+        if states % _CHECKED_EVERY == 0 and time.monotonic() > deadline:
             return Found(best[1], best[0], min(estimate, best[0]), False, states)
         cost = reached[state]
         rest = estimate - cost

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
 from partitioned import Claimer, chain, module_of, partitioned
@@ -13,8 +13,10 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.dialects.func import FuncOp
 
 from devscope.analysis.machine import Device, Machine, nominal_machine
+from devscope.analysis.patterns import Match
 from devscope.cli.main import main
 from devscope.compile_options import CompileOptions
+from devscope.dialects.names import op_name
 from devscope.errors import LoweringError, OptionError
 from devscope.passes.device_partition import PartitionOptions, searched
 from devscope.passes.device_partition.candidates import Candidate, candidates
@@ -56,6 +58,25 @@ def test_order_of_sources() -> None:
     assert cost([], "byoc 0", 4.0) == (4.0, "byoc")
     assert cost([], "byoc 0").source == "machine description"
     assert 0 < cost([], "byoc 0").seconds < 1e-3
+
+
+class Counting(Claimer):
+    """Notes what it is asked about."""
+
+    asked: ClassVar[list[str]] = []
+
+    def cost(self, match: Match) -> float | None:
+        self.asked.append(op_name(match.root))
+        return 1.0
+
+
+def test_backends_are_asked_once_of_what_is_the_same() -> None:
+    body = "  %0 = math.tanh %x : !t\n"
+    body += "".join(f"  %{n + 1} = math.tanh %{n} : !t\n" for n in range(5)) + "  %r = math.absf %5 : !t\n"
+    backend = Counting("byoc", [*PATTERNS, ("abs", op("math.absf", wildcard()), None)])
+    _, found = partitioned(chain(body), [backend], strategy="search")
+    assert any(len(candidate.claims) > 1 for candidate in found.placed[0].candidates)
+    assert sorted(Counting.asked) == ["math.absf", "math.tanh"]
 
 
 def test_one_launch_per_candidate() -> None:

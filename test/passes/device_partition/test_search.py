@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from partitioned import Claimer, Mock, chain, module_of, partitioned
 from partitioned import registered_kinds as registered_kinds
 
+from devscope.dialects.names import op_name
 from devscope.errors import LoweringError
 from devscope.passes.device_partition import PartitionOptions, partition_module
 from devscope.passes.device_partition.candidates import Candidate
@@ -21,16 +22,17 @@ from devscope.passes.device_partition.search import ANYWHERE, Choice, Problem, V
 from devscope.patterns import elementwise, op, wildcard
 
 SECONDS = st.sampled_from([0.0, 0.5, 1.0, 1.5, 2.0, 3.25, 7.0])
+MAYBE_NEVER = st.one_of(SECONDS, SECONDS, st.just(math.inf))
 
 
 @st.composite
 def problems(draw: st.DrawFn) -> Problem:
     count, devices = draw(st.integers(1, 6)), draw(st.integers(1, 3))
     nodes = st.lists(st.integers(0, count - 1), min_size=1, max_size=4, unique=True)
-    choices = [Choice((node,), draw(SECONDS), draw(st.integers(0, devices - 1))) for node in range(count)]
+    choices = [Choice((node,), draw(MAYBE_NEVER), draw(st.integers(0, devices - 1))) for node in range(count)]
     for _ in range(draw(st.integers(0, 8))):
         device = draw(st.integers(ANYWHERE, devices - 1))
-        choices.append(Choice(tuple(sorted(draw(nodes))), draw(SECONDS), device))
+        choices.append(Choice(tuple(sorted(draw(nodes))), draw(MAYBE_NEVER), device))
     values: list[Value] = []
     for _ in range(draw(st.integers(0, 4))):
         copies = [[0.0 if a == b else draw(SECONDS) for b in range(devices)] for a in range(devices)]
@@ -60,11 +62,17 @@ def covers(
 @settings(max_examples=150, deadline=None)
 @given(problems())
 def test_it_finds_the_cheapest_of_all_covers(problem: Problem) -> None:
+    least = min(covers(problem), default=math.inf)
+    assert problem.has_cover == math.isfinite(least)
+    if not problem.has_cover:
+        return
     found = cheapest_cover(problem)
     assert found.complete
-    assert found.seconds == pytest.approx(min(covers(problem)))
+    assert found.seconds == pytest.approx(least)
     assert problem.seconds(found.chosen) == pytest.approx(found.seconds)
     assert cheapest_cover(problem) == found
+    soon = cheapest_cover(problem, time_limit=0.0)
+    assert soon.bound <= found.seconds <= soon.seconds == pytest.approx(problem.seconds(soon.chosen))
 
 
 @st.composite
@@ -225,6 +233,14 @@ def test_nobody_can_take_it() -> None:
         partitioned(chain(body), [ONE], strategy="search", costs=Mock({"cpu": math.inf, "byoc": math.inf}))
 
 
+def test_nobody_can_take_all_of_it() -> None:
+    """Each operation could be taken, but only together with one that somebody else would have to take, too."""
+    pair = Claimer("byoc", [("pair", op("math.tanh", op("math.tanh", wildcard())), None)], merge=False)
+    body = "  %0 = math.tanh %x : !t\n  %1 = math.tanh %0 : !t\n  %r = math.tanh %1 : !t\n"
+    with pytest.raises(LoweringError, match=r"no backends and devices can take all operations of @f"):
+        partitioned(chain(body), [pair], strategy="search", costs=Mock({"cpu": math.inf, "byoc": 1.0}))
+
+
 def _large(count: int) -> str:
     """Residual blocks: every fourth operation adds what went in three before."""
     body, residual = "", "%x"
@@ -248,14 +264,30 @@ def test_hundred_operations_are_searched_soon() -> None:
     assert found.decisions[0].complete
 
 
-def test_limit_of_time() -> None:
-    """The best that is known, and how much better one might be."""
+class NeverFirst(Mock):
+    """What generated code cannot add, and the first pattern neither."""
+
+    def of(self, graph: Graph, candidate: Candidate) -> Cost:
+        adds = any(op_name(graph.nodes[node].op) == "arith.addf" for node in candidate.nodes)
+        if adds and [claim.pattern for claim in candidate.claims] != ["second"]:
+            return Cost(math.inf, "mock")
+        return super().of(graph, candidate)
+
+
+@pytest.mark.parametrize("model", [Mock, NeverFirst])
+def test_limit_of_time(model: type[Mock]) -> None:
+    """The best that is known, and how much better one might be; where table order and each backend alone take what
+    they cannot compute, some cover."""
     body = "".join(f"  %{n} = math.tanh %x : !t\n" for n in range(40))
     body += "  %s0 = arith.addf %0, %1 : !t\n"
     body += "".join(f"  %s{n} = arith.addf %s{n - 1}, %{n + 1} : !t\n" for n in range(1, 39))
-    costs = Mock({"cpu": 3.0, "byoc": 2.9, "board": 2.0, "opencl": 2.5}, 1.0)
+    costs = model({"cpu": 3.0, "byoc": 2.9, "board": 2.0, "opencl": 2.5}, 1.0)
     options = {"devices": ("cpu:0", "opencl:0"), "costs": costs, "time_limit": 1e-3}
-    _, found = partitioned(chain(body, "%s38"), [ONE, TWO], strategy="search", **options)
+    add = elementwise("add", wildcard(), wildcard())
+    one = Claimer("byoc", [*ONE.patterns, ("first", add, None), ("second", add, None)])
+    _, found = partitioned(chain(body, "%s38"), [one, TWO], strategy="search", **options)
     (decision,) = found.decisions
     assert not decision.complete
-    assert 0 < decision.bound <= decision.seconds <= min(decision.known.values())
+    assert bool(decision.known) == (model is Mock)
+    assert 0 < decision.bound <= decision.seconds <= min(decision.known.values(), default=decision.seconds)
+    assert math.isfinite(decision.seconds)
