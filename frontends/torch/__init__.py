@@ -9,6 +9,7 @@
 | `data_classes` | those that PyTorch was not told of |
 | `traced_functions`, `dynamic_functions` | functions that ``torch.export`` cannot trace, by others |
 | `decompositions` | what PyTorch's operations are decomposed into; `*_decompositions`: our part |
+| `constant_sizes` | which lines make constants of sizes |
 | `packed_sequences`, `recurrences` | networks that go along sequences |
 | `branches`, `loops`, `lowering_loops` | ``torch.cond``, ``while_loop``, ``scan``, ``map`` |
 | `empty_tensors`, `views` | parts of the graph in a form that torch-mlir lowers |
@@ -55,6 +56,7 @@ def read_function(source: Any, examples: Examples | None, dynamic_shapes: Any = 
             "what is compiled",
             notes=["give example_arguments=(x, ...): tensors as they will be given; dynamic_shapes= for others"],
         )
+    from devscope.frontends.torch.constant_sizes import noted_constants
     from devscope.frontends.torch.data_classes import data_classes
     from devscope.frontends.torch.derivatives import (
         derivatives,
@@ -74,17 +76,17 @@ def read_function(source: Any, examples: Examples | None, dynamic_shapes: Any = 
 
         def export(given: Any, named: Any, shapes: Any) -> Any:
             exported: Any = None
-            with torch.no_grad(), traced_functions():
+            with torch.no_grad(), traced_functions(), noted_constants() as constants:
                 with derivatives() as taken:
                     try:
-                        with _tracing(name):
+                        with _tracing(name, constants=constants):
                             exported = _exported(torch, module, given, named, shapes)
                     except InputError:
                         if not taken:
                             raise
                 if not taken:
                     return exported
-                with _tracing(name):
+                with _tracing(name, constants=constants):
                     if not shapes:
                         return torch.export.export(in_operations(module, given, named), given, named, strict=False)
                     return _exported(torch, with_gradients(module), given, named, shapes, export_below_autograd)
@@ -107,11 +109,13 @@ def read_function(source: Any, examples: Examples | None, dynamic_shapes: Any = 
 
 def _exported(torch: Any, module: Any, given: Any, named: Any, shapes: Any, export: Any = None) -> Any:
     """What it takes for granted of sizes and PyTorch cannot prove is looked at as the program runs."""
+    from devscope.frontends.torch.constant_sizes import is_constraint
+
     export = functools.partial(export or torch.export.export, module, given, named, strict=False)
     try:
         return export(dynamic_shapes=shapes)
     except torch._dynamo.exc.UserError as error:
-        if error.error_type != torch._dynamo.exc.UserErrorType.CONSTRAINT_VIOLATION:
+        if not is_constraint(error):
             raise
         with suppress(torch._dynamo.exc.UserError):
             return export(dynamic_shapes=shapes, prefer_deferred_runtime_asserts_over_guards=True)
@@ -216,12 +220,15 @@ def _as_module(torch: Any, function: Any) -> Any:
 
 
 @contextmanager
-def _tracing(name: str, doing: str = "trace") -> Generator[None]:
+def _tracing(name: str, doing: str = "trace", constants: Sequence[str] = ()) -> Generator[None]:
+    from devscope.frontends.torch.constant_sizes import is_constraint
+
     try:
         with _quiet():
             yield
     except Exception as error:
-        raise InputError(f"PyTorch cannot {doing} '{name}': {_in_short(error)}") from error
+        notes = constants if is_constraint(error) else ()
+        raise InputError(f"PyTorch cannot {doing} '{name}': {_in_short(error)}", notes=notes) from error
 
 
 @contextmanager

@@ -490,8 +490,8 @@ def _filled(overload: Any, position: int | None = None) -> None:
         if not of.is_complex:
             return NotImplemented
         named |= {"dtype": of.to_real()}
-        value = complex(value)
-        parts = [value.real, value.imag]
+        is_size = isinstance(value, torch.SymInt | torch.SymFloat)  # whose complex() would be a constant
+        parts = [value, 0] if is_size else [complex(value).real, complex(value).imag]
         return torch.complex(*(overload(*_with(arguments, position, part), **named) for part in parts))
 
     TABLE[overload] = filled

@@ -198,6 +198,13 @@ def cdist(
     return torch.cdist(x1, x2, p, "donot_use_mm_for_euclid_dist")
 
 
+def mean(x: _Tensor, *arguments: Any, **named: Any) -> _Tensor:
+    """PyTorch divides complex sums by a complex number, which is a constant."""
+    if not x.is_complex() or not _varies(*x.shape) or named.get("out") is not None:
+        return torch.mean(x, *arguments, **named)
+    return torch.complex(torch.mean(x.real, *arguments, **named), torch.mean(x.imag, *arguments, **named))
+
+
 def _example_of(size: Any) -> int:
     """What a size is in the example; some number if it is not known."""
     return getattr(getattr(size, "node", None), "hint", size) or 1
@@ -238,5 +245,7 @@ TRACED: dict[Any, Callable[..., Any]] = {
     F.affine_grid: affine_grid,
     F.max_pool1d: max_pool1d,
     torch.cdist: cdist,
+    torch.mean: mean,
+    torch.Tensor.mean: mean,
     **{original: _window(original, shape) for original, shape in _WINDOWS.items()},
 }

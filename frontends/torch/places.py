@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+from collections.abc import Iterable
 from typing import Any
 
 _HERE = os.path.dirname(__file__)
@@ -23,8 +24,12 @@ def described(node: Any) -> str:
 
 def frame_of(node: Any) -> tuple[str, str] | None:
     """File and line of the user's code that a node is of."""
-    frames = _FRAME.findall(node.meta.get("stack_trace") or "")
-    frames = [one for one in frames if _HERE not in one[0] and not one[0].startswith("<eval_with_key>")]
+    return users_frame(_FRAME.findall(node.meta.get("stack_trace") or ""))
+
+
+def users_frame(stack: Iterable[tuple[str, str]]) -> tuple[str, str] | None:
+    """The innermost of files and lines that is the user's code; else the innermost of PyTorch's."""
+    frames = [one for one in stack if _HERE not in one[0] and not one[0].startswith("<eval_with_key>")]
     own = [one for one in frames if not _OWN_FRAMES.search(one[0])] or frames[-1:]
     return own[-1] if own else None
 

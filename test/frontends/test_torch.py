@@ -288,6 +288,15 @@ def test_sizes_that_the_trace_does_not_cover_are_refused() -> None:
             exe(tensor(size))
 
 
+def test_lines_that_make_constants_of_sizes_are_named() -> None:
+    def halves(x: Any) -> Any:
+        return x.view(int(x.shape[0] / 2), -1)
+
+    line = r"test_torch.py:[0-9]+ makes a constant of a size: return x.view.int"
+    with pytest.raises(InputError, match=f"{line}(.|\n)*quotients by // stay dynamic"):
+        devscope.compile(halves, (tensor(6, 2),), dynamic_shapes={"x": {0: Dim("n")}}, cache=False)
+
+
 def test_dimensions_of_unknown_size_that_are_joined() -> None:
     class Attention(torch.nn.Module):
         def __init__(self) -> None:

@@ -59,6 +59,7 @@ def _numbers(x: Any) -> Any:
         *(torch.div(places, rows, rounding_mode="floor"), places % columns, torch.where(y > 0, y, rows)),
         *(y**rows, y > rows / 4, y.clamp(max=rows / 8)),
         F.pad(y, (0, (-columns) % 4, (rows + 1) % 3, 0)),
+        *(torch.complex(y, y + 1).mean(0).imag, torch.full((2,), rows, dtype=torch.complex64).real),
     )
 
 
