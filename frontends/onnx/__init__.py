@@ -115,7 +115,10 @@ def _import(model: Any, name: str, examples: Mapping[str, tuple[int, ...]]) -> I
     from devscope.frontends.onnx.lower import is_static
     from devscope.frontends.onnx.prepare import prepare
     from devscope.frontends.onnx.types import Refused
+    from devscope.frontends.onnx.validity import complaint
 
+    if said := complaint(model.proto, model.outside):
+        raise InputError(f"'{name}' is no valid ONNX model: {said}")
     proto = prepare(model.proto)
     initialised = {tensor.name for tensor in proto.graph.initializer}
     names = [one.name for one in proto.graph.input if one.name not in initialised]

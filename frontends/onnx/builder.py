@@ -12,7 +12,16 @@ from typing import Any
 
 import numpy as np
 
-from devscope.frontends.onnx.types import DTYPES, Refused, is_code, is_complex, is_float, is_unsigned, width
+from devscope.frontends.onnx.types import (
+    DTYPES,
+    Refused,
+    common_shape,
+    is_code,
+    is_complex,
+    is_float,
+    is_unsigned,
+    width,
+)
 
 
 @dataclass(frozen=True)
@@ -107,7 +116,7 @@ class Builder:
     def select(self, condition: Value, x: Value | float, y: Value | float) -> Value:
         typed = next(value for value in (x, y) if isinstance(value, Value))
         x, y = (v if isinstance(v, Value) else self.scalar(v, typed.element) for v in (x, y))
-        shape = np.broadcast_shapes(condition.shape, x.shape, y.shape)
+        shape = common_shape(condition.shape, x.shape, y.shape)
         condition, x, y = (self.broadcast(value, shape) for value in (condition, x, y))
         types = f"{condition.type}, {x.type}"
         return self.op(f"stablehlo.select {condition.name}, {x.name}, {y.name} : {types}", x.element, shape)
@@ -130,7 +139,7 @@ class Builder:
     def broadcast_both(self, x: Value, y: Value | float) -> tuple[Value, Value]:
         if not isinstance(y, Value):
             return x, self.like(y, x)
-        shape = np.broadcast_shapes(x.shape, y.shape)
+        shape = common_shape(x.shape, y.shape)
         return self.broadcast(x, shape), self.broadcast(y, shape)
 
     def broadcast(self, x: Value, shape: Sequence[int]) -> Value:

@@ -12,7 +12,7 @@ from devscope.frontends.onnx.builder import SMALL_FLOATS, Builder, Value, limits
 from devscope.frontends.onnx.einsums import terms_of
 from devscope.frontends.onnx.elementwise import to_float8
 from devscope.frontends.onnx.graph import Node, operator
-from devscope.frontends.onnx.types import Refused, element_of, is_float, is_unsigned
+from devscope.frontends.onnx.types import Refused, common_shape, element_of, is_float, is_unsigned
 
 
 def matmul_of(b: Builder, x: Value, y: Value, element: str | None = None) -> Value:
@@ -20,7 +20,7 @@ def matmul_of(b: Builder, x: Value, y: Value, element: str | None = None) -> Val
     left, right = x.rank == 1, y.rank == 1
     x = b.reshape(x, [1, *x.shape]) if left else x
     y = b.reshape(y, [*y.shape, 1]) if right else y
-    batch = np.broadcast_shapes(x.shape[:-2], y.shape[:-2])
+    batch = common_shape(x.shape[:-2], y.shape[:-2])
     x, y = b.broadcast(x, [*batch, *x.shape[-2:]]), b.broadcast(y, [*batch, *y.shape[-2:]])
     outer = [*range(len(batch))]
     result = b.dot(x, y, (outer, outer), ([x.rank - 1], [y.rank - 2]), element)

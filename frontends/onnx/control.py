@@ -14,7 +14,7 @@ from devscope.frontends.onnx.graph import Elements, Held, Node, operator, value_
 from devscope.frontends.onnx.types import Refused, UnknownShape, is_complex
 
 
-def _run(n: Node, graph: Any, given: Sequence[Held] = ()) -> list[Held]:
+def run_inside(n: Node, graph: Any, given: Sequence[Held] = ()) -> list[Held]:
     """What a graph inside of a node gives."""
     inner = n.scope.subgraph(graph, dict(zip([one.name for one in graph.input], given, strict=True)))
     inner.run(graph.node)
@@ -26,10 +26,10 @@ def if_(n: Node) -> list[Held]:
     branches = [n.attributes["then_branch"], n.attributes["else_branch"]]
     known = n.known(0)
     if known is not None:
-        return _run(n, branches[0 if bool(np.asarray(known).reshape(-1)[0]) else 1])
+        return run_inside(n, branches[0 if bool(np.asarray(known).reshape(-1)[0]) else 1])
 
     def lower(graph: Any) -> list[Value]:
-        return [value_of(n.b, one) for one in _run(n, graph)]
+        return [value_of(n.b, one) for one in run_inside(n, graph)]
 
     condition = n.b.reshape(n[0], [])
     return [*n.b.choose(condition, [lambda: lower(branches[0]), lambda: lower(branches[1])])]
@@ -84,7 +84,7 @@ def loop(n: Node) -> list[Held]:
 
     def body(values: list[Value]) -> list[Value]:
         place, _, *carried = values
-        again, *made = (value_of(b, one) for one in _run(n, graph, [place, values[1], *carried[:count]]))
+        again, *made = (value_of(b, one) for one in run_inside(n, graph, [place, values[1], *carried[:count]]))
         kept = [_put(b, row, old, place) for row, old in zip(made[count:], carried[count:], strict=True)]
         return [b.binary("add", place, 1), b.reshape(again, []), *made[:count], *kept]
 
@@ -116,7 +116,7 @@ def _unrolled(n: Node, carried: list[Held]) -> list[Held]:
     while number < left and bool(np.asarray(going).reshape(-1)[0]):
         if number == _MOST_TRIPS:
             raise Refused(f"Loop of sequences, or of values that change their shapes, of more than {number} trips")
-        again, *made = _run(n, graph, [np.array(number), np.array(True), *carried])
+        again, *made = run_inside(n, graph, [np.array(number), np.array(True), *carried])
         if not isinstance(again, np.ndarray):
             raise Refused("Loop of sequences, or of values that change their shapes, whose condition is computed")
         carried, going = made[:count], again
@@ -158,7 +158,7 @@ def scan(n: Node) -> list[Value]:
 
     def body(place: Value, carried: list[Value]) -> list[Value]:
         items = [_row(b, s, place, a) for s, a in zip(sequences, axes, strict=True)]
-        made = [value_of(b, one) for one in _run(n, graph, [*carried[: len(states)], *items])]
+        made = [value_of(b, one) for one in run_inside(n, graph, [*carried[: len(states)], *items])]
         kept = [_put(b, r, old, place) for r, old in zip(made[len(states) :], carried[len(states) :], strict=True)]
         return [*made[: len(states)], *kept]
 
@@ -183,7 +183,7 @@ def _tried(n: Node, graph: Any, given: Sequence[Value]) -> list[Value]:
     lines = n.b.lines
     n.b.lines = []
     try:
-        return [value_of(n.b, one) for one in _run(n, graph, given)]
+        return [value_of(n.b, one) for one in run_inside(n, graph, given)]
     finally:
         n.b.lines = lines
 

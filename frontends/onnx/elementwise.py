@@ -12,6 +12,7 @@ from devscope.frontends.onnx.graph import Node, operator
 from devscope.frontends.onnx.types import (
     DTYPES,
     Refused,
+    common_shape,
     element_of,
     is_code,
     is_complex,
@@ -174,7 +175,7 @@ def leaky_relu(n: Node) -> Value:
 @operator("PRelu")
 def prelu(n: Node) -> Value:
     b, x, slope = n.b, n[0], n[1]
-    if slope.rank < x.rank and np.broadcast_shapes(x.shape) != np.broadcast_shapes(x.shape, slope.shape):
+    if slope.rank < x.rank and tuple(x.shape) != common_shape(x.shape, slope.shape):
         slope = b.reshape(slope, [*slope.shape, *[1] * (x.rank - 1 - slope.rank)])
     return _if_negative(n, b.binary("multiply", x, slope))
 

@@ -13,7 +13,8 @@ from devscope.frontends.onnx import contributed
 from devscope.frontends.onnx.builder import Builder, Value
 from devscope.frontends.onnx.devices import location_of
 from devscope.frontends.onnx.rewriter import Graph, tensor_of
-from devscope.frontends.onnx.types import DTYPES, Refused, UnknownShape, element_of
+from devscope.frontends.onnx.types import DTYPES, Refused, SizesDiffer, UnknownShape, element_of
+from devscope.frontends.onnx.validity import not_supported
 
 
 class Elements(tuple["Value | np.ndarray[Any, Any] | Elements", ...]):
@@ -186,7 +187,10 @@ class Scope:
         for proto in nodes:
             outer = self.b.location
             self.b.location = self._location(proto, outer)
-            self._run(proto)
+            try:
+                self._run(proto)
+            except SizesDiffer as differ:
+                raise Refused(f"{proto.op_type} of node '{proto.name}': {differ}") from None
             self.b.location = outer
 
     def _location(self, proto: Any, outer: str) -> str:
@@ -268,8 +272,7 @@ class Scope:
     def _expand(self, proto: Any, local: Any) -> None:
         body = local or self._function_body(proto)
         if body is None:
-            domain = f" of '{proto.domain}'" if proto.domain else ""
-            raise Refused(f"operator {proto.op_type}{domain} is not supported")
+            raise Refused(not_supported(proto))
         opsets = {**self.opsets, **{one.domain: one.version for one in body.opset_import}}
         inner = Scope(self.b, opsets, self.functions)
         inner.literals, inner.outside = self.literals, self.outside

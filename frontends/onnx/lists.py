@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from devscope.frontends.onnx.builder import Value
+from devscope.frontends.onnx.control import run_inside
 from devscope.frontends.onnx.graph import Elements, Held, Maybe, Node, operator, value_of
 from devscope.frontends.onnx.types import Refused
 
@@ -95,6 +96,17 @@ def concat(n: Node) -> Value:
         axis %= values[0].rank + 1
         values = [b.reshape(x, [*x.shape[:axis], 1, *x.shape[axis:]]) for x in values]
     return b.concatenate(values, axis % values[0].rank)
+
+
+@operator("SequenceMap")
+def sequence_map(n: Node) -> list[Held]:
+    """The graph once for each element of the first sequence, and of others with it."""
+    given, graph = [n.held(number) for number in range(len(n))], n.attributes["body"]
+    rows = [
+        run_inside(n, graph, [one[place] if isinstance(one, Elements) else one for one in given])
+        for place in range(len(_elements(n)))
+    ]
+    return [Elements(row[number] for row in rows) for number in range(len(graph.output))]
 
 
 @operator("Optional")

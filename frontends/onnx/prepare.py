@@ -36,12 +36,13 @@ def prepare(proto: Any, shapes: Mapping[str, tuple[int, ...]] | None = None) -> 
         for dim in info.type.tensor_type.shape.dim:
             if dim.dim_value < 0:  # as some exporters write any size
                 dim.ClearField("dim_value")
-    _name_nodes(model)
+    name_nodes(model)
     with_weights_of_4_bits(model)
     return inferred(model)
 
 
-def _name_nodes(model: Any) -> None:
+def name_nodes(model: Any) -> None:
+    """Those without a name get one of what they are and which."""
     for number, node in enumerate(model.graph.node):
         node.name = node.name or f"{node.op_type}_{number}"
 
@@ -50,9 +51,22 @@ def expanded(model: Any) -> Any:
     """A model whose own functions stand where they are called."""
     if not model.functions:
         return model
-    result = onnx.inliner.inline_local_functions(model)
-    _name_nodes(result)
+    result = onnx.inliner.inline_local_functions(_with_defaults(model))
+    name_nodes(result)
     return inferred(result)
+
+
+def _with_defaults(model: Any) -> Any:
+    """A model that calls its functions with all attributes: ONNX's inliner does not look at their defaults."""
+    result = onnx.ModelProto()
+    result.CopyFrom(model)
+    defaults = {(one.domain, one.name): one.attribute_proto for one in result.functions}
+    for graph in (result.graph, *result.functions):
+        for node in all_nodes(graph):
+            given = {attribute.name for attribute in node.attribute}
+            known = defaults.get((node.domain, node.op_type), ())
+            node.attribute.extend(attribute for attribute in known if attribute.name not in given)
+    return result
 
 
 def converted(model: Any) -> Any:

@@ -14,7 +14,7 @@ import numpy as np
 
 from devscope.frontends.onnx.builder import Builder, Value
 from devscope.frontends.onnx.graph import Node, operator
-from devscope.frontends.onnx.types import UnknownShape
+from devscope.frontends.onnx.types import UnknownShape, common_shape
 
 
 @operator("Reshape")
@@ -68,7 +68,7 @@ def transpose(n: Node) -> Value:
 @operator("Expand")
 def expand(n: Node) -> Value:
     asked = n.known(1)
-    shape = n.declared_shape() if asked is None else np.broadcast_shapes(n[0].shape, tuple(int(e) for e in asked))
+    shape = n.declared_shape() if asked is None else common_shape(n[0].shape, tuple(int(e) for e in asked))
     return n.b.broadcast(n[0], shape)
 
 

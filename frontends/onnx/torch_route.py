@@ -19,6 +19,7 @@ from devscope.frontends.onnx.folding import folded
 from devscope.frontends.onnx.inference import inferred_with_loops, with_constants_inside
 from devscope.frontends.onnx.prepare import all_nodes, with_computed_results
 from devscope.frontends.onnx.types import Imported, Refused, element_of
+from devscope.frontends.onnx.validity import unknown_operator
 from devscope.runtime.child_process import crashed, ending, python_module
 
 _RIGHT_TYPES = frozenset(("f16", "bf16", "f32", "f64", "i1", "i8", "i16", "i32", "i64"))
@@ -102,7 +103,9 @@ def _check(model: Any) -> None:
         if element not in _RIGHT_TYPES:
             raise Refused(f"'{info.name}' has elements of type {element} and dimensions known at run time only")
         if number and not info.type.tensor_type.HasField("shape"):
-            raise Refused(f"'{info.name}' has as many dimensions as are known at run time only")
+            raise Refused(
+                unknown_operator(model) or f"'{info.name}' has as many dimensions as are known at run time only"
+            )
     for node in all_nodes(model.graph):
         if node.op_type in _RANDOM:
             raise Refused(f"operator {node.op_type} is not supported: it is random")

@@ -19,6 +19,19 @@ class UnknownShape(Refused):
     """What is refused for a shape that depends on data: torch-mlir may know what to do."""
 
 
+class SizesDiffer(Exception):
+    """Shapes that ONNX does not make one of."""
+
+
+def common_shape(*shapes: tuple[int, ...]) -> tuple[int, ...]:
+    """The shape that all have when they are repeated as ONNX says. Raises `SizesDiffer`."""
+    try:
+        return np.broadcast_shapes(*shapes)
+    except ValueError:
+        texts = " and ".join("x".join(map(str, shape)) for shape in shapes)
+        raise SizesDiffer(f"sizes {texts} do not fit each other") from None
+
+
 @dataclass(frozen=True)
 class Imported:
     """A model as MLIR text: the function ``main``, the element types of its arguments and results, and the data of

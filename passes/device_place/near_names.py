@@ -29,7 +29,9 @@ def near_names(rule: Rule, placed: Sequence[OperationView], others: Iterable[Ope
     for key, names in known.items():
         for glob in getattr(rule, key) or ():
             close = _close(glob, sorted(names()))
-            if close:
+            if glob in close:
+                notes.append(f"what '{glob}' fits does not meet the rule's other conditions")
+            elif close:
                 notes.append(f"close to '{glob}': {', '.join(close)}")
     if not notes and placed:
         kinds = list(dict.fromkeys(kind for view in placed for kind in view.kinds))

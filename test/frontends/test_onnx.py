@@ -477,19 +477,24 @@ def test_loops_of_sequences_and_of_growing_values() -> None:
         [info("i", type=INT64), info("c", type=TensorProto.BOOL), info("s"), info("v", "k", 2)],
         [info("d", type=TensorProto.BOOL), info("t"), info("w", "l", 2)],
     )  # fmt: skip
+    of_row = [info("row", 1, 2), info("z", 1, type=INT64)]
+    taken = helper.make_graph(
+        [node("Gather", "row z", "r", axis=0), node("Add", "r r", "q")], "row", of_row, [info("q", 1, 2)]
+    )
     sequence = helper.make_tensor_sequence_value_info("s", FLOAT, None)
     body.input[2].CopyFrom(sequence)
     body.output[1].type.CopyFrom(sequence.type)
     nodes = [
         node("Shape", "x", "shape", end=1), node("Squeeze", "shape", "trips"), node("SequenceEmpty", "", "none"),
         node("Loop", "trips true none x", "rows longer", body=body),
-        node("ConcatFromSequence", "rows", "y", axis=1), node("SequenceAt", "rows one", "z"),
+        helper.make_node("SequenceMap", ["rows", "zero"], ["mapped"], body=taken),
+        node("ConcatFromSequence", "mapped", "y", axis=1), node("SequenceAt", "rows one", "z"),
     ]  # fmt: skip
     weights = {"one": np.array(1), "zero": np.array([0]), "true": np.array(True)}
     model = model_of(nodes, [info("x", 3, 2)], [info("y", 1, 6), info("z", 1, 2), info("longer", 6, 2)], weights)
     x = RNG.standard_normal((3, 2), np.float32)
     y, z, longer = devscope.compile(model, cache=False)(x)
-    np.testing.assert_array_equal(y, x.reshape(1, 6))
+    np.testing.assert_array_equal(y, 2 * x.reshape(1, 6))
     np.testing.assert_array_equal(z, x[1:2])
     np.testing.assert_array_equal(longer, np.concatenate([x, x]))
 
@@ -551,15 +556,19 @@ def test_sizes_of_the_exporters_example_inside_of_a_model() -> None:
 
 
 def test_functions_of_models_of_any_size() -> None:
+    """Called with the value that an attribute has by default, and with another."""
     opsets = [helper.make_opsetid("", 17), helper.make_opsetid("own", 1)]
-    nodes = [node("Sigmoid", "a", "s"), node("Mul", "a s", "b")]
-    function = helper.make_function("own", "Swish", ["a"], ["b"], nodes, opsets[:1])
-    calls = [node("Swish", "x", "h", domain="own"), node("Swish", "h", "y", domain="own")]
+    nodes = [node("Elu", "a", "e"), node("Sigmoid", "e", "s"), node("Mul", "a s", "b")]
+    nodes[0].attribute.add(name="alpha", ref_attr_name="least", type=onnx.AttributeProto.FLOAT)
+    default = [helper.make_attribute("least", 2.0)]
+    function = helper.make_function("own", "Swish", ["a"], ["b"], nodes, opsets[:1], [], default)
+    calls = [node("Swish", "x", "h", domain="own"), node("Swish", "h", "y", domain="own", least=0.5)]
     graph = helper.make_graph(calls, "twice", [info("x", "n")], [info("y", "n")])
     model = helper.make_model(graph, functions=[function], opset_imports=opsets, ir_version=9)
-    x = RNG.standard_normal(3).astype(np.float32)
-    h = x / (1 + np.exp(-x))
-    np.testing.assert_allclose(devscope.compile(model, cache=False)(x), h / (1 + np.exp(-h)), rtol=1e-5)
+    x = want = RNG.standard_normal(3).astype(np.float32)
+    for least in (2.0, 0.5):
+        want = want / (1 + np.exp(-np.where(want < 0, least * np.expm1(want), want)))
+    np.testing.assert_allclose(devscope.compile(model, cache=False)(x), want, rtol=1e-5)
 
 
 LOOP = helper.make_graph(
@@ -578,13 +587,16 @@ LOOP = helper.make_graph(
     ("nodes", "inputs", "message"),
     [
         ([helper.make_node("Nothing", ["x"], ["y"])], [info("x", 2)], "operator Nothing is not supported"),
-        ([helper.make_node("Abs", ["x"], ["y"])], [info("x", 2, type=TensorProto.STRING)], "strings are not"),
+        ([helper.make_node("PRelu", ["x", "s"], ["y"])],
+         [info("x", 2), info("s", 3)], "PRelu of node 'PRelu_0': sizes 2 and 3 do not fit each other"),
+        ([helper.make_node("StringNormalizer", ["x"], ["y"])],
+         [info("x", 2, type=TensorProto.STRING)], "strings are not"),
         ([helper.make_node("Bernoulli", ["x"], ["y"])], [info("x", 2)], "RandomUniformLike is not supported"),
         ([helper.make_node("Bernoulli", ["x"], ["y"])], [info("x", "n")], "is not supported: it is random"),
         ([helper.make_node("Resize", ["x", "", "s"], ["y"])], [info("x", "n"), info("s", 1)], "Resize"),
         ([helper.make_node("ReduceProd", ["x"], ["y"])], [info("x", "n")], "ReduceProd along an axis"),
         ([helper.make_node("BitShift", ["x", "x"], ["y"], direction="LEFT")],
-         [info("x", "n", type=INT64)], "BitShift of"),
+         [info("x", "n", type=UINT8)], "BitShift of"),
         ([helper.make_node("Add", ["x", "x"], ["y"])], [info("x", "n", type=UINT8)], "of quantised numbers"),
         ([helper.make_node("ConstantOfShape", ["x"], ["z"]), helper.make_node("ReduceSum", ["z"], ["y"])],
          [info("x", "n", type=INT64)], "'z' has as many dimensions as are known at run time only"),
@@ -593,9 +605,27 @@ LOOP = helper.make_graph(
     ],
 )  # fmt: skip
 def test_refused(nodes: list[Any], inputs: list[Any], message: str) -> None:
+    is_alike = nodes[-1].op_type in ("StringNormalizer", "BitShift", "Add")
+    kind = inputs[0].type.tensor_type.elem_type if is_alike else INT64 if nodes[-1].op_type == "Loop" else FLOAT
     with pytest.raises(LoweringError, match=message) as raised:
-        devscope.compile(model_of(nodes, inputs, [info("y", 2)]), cache=False)
+        devscope.compile(model_of(nodes, inputs, [info("y", None, type=kind)]), cache=False)
     assert "\n" not in raised.value.message
+
+
+@pytest.mark.parametrize("count", [2, "n"])
+@pytest.mark.parametrize(
+    ("nodes", "message"),
+    [
+        ([node("Concat", "x x", "y")], r"Required attribute 'axis' is missing. \(node Concat_0\)"),
+        ([node("Add", "x z", "y")], "'z' of node: name: Add_0 OpType: Add is not output of any previous nodes"),
+        ([node("Softmax", "x", "y", axis=7)], r"node name: Softmax_0\): 'axis' must be in \[-1 , 0\]"),
+        ([node("Cast", "x", "z", to=INT64), node("Add", "x z", "y")], "Add_1.: B has inconsistent type"),
+        ([helper.make_node("Constant", [], ["z"]), node("Add", "x z", "y")], "Constant_0.: One and only one"),
+    ],
+)
+def test_models_that_are_not_valid(nodes: list[Any], message: str, count: int | str) -> None:
+    with pytest.raises(InputError, match=f"is no valid ONNX model: .*{message}"):
+        devscope.compile(model_of(nodes, [info("x", count)], [info("y", count)]), cache=False)
 
 
 @pytest.mark.parametrize("data", [b"\x08\x0a\xff\xff\xff", b"\x08\x0a", b"\x08\x0a:\x7f"])
