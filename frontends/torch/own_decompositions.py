@@ -540,9 +540,10 @@ def _minimum(x: _Tensor, y: _Tensor) -> Any:
 def _clamp(x: _Tensor, least: float | None = None, most: float | None = None) -> Any:
     if not x.dtype.is_floating_point:
         return NotImplemented
-    for bound, choose in ((least, _maximum), (most, _minimum)):
-        if bound is not None:
-            x = choose(x, torch.full((), bound, dtype=x.dtype))
+    if least is not None:
+        x = _maximum(x, torch.full((), least)) if math.isnan(least) else torch.where(x < least, least, x)
+    if most is not None:
+        x = _minimum(x, torch.full((), most)) if math.isnan(most) else torch.where(x > most, most, x)
     return x
 
 
