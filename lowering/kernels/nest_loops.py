@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 from devscope.lowering import mlir_util
 from devscope.lowering.interop.bindings import ir
 from devscope.lowering.kernels.control_flow import for_loop
-from devscope.lowering.kernels.nest import TASK, Nest, Numbers, Operand
+from devscope.lowering.kernels.nest import Nest, Numbers, Operand
 from devscope.lowering.kernels.nest_blocks import lines_of, room, turn, turned_inputs
 from devscope.lowering.kernels.nest_bodies import clone_body, mostly_stays, uses
 from devscope.lowering.kernels.streams import store_line, streamed_lanes, whole_lines
@@ -92,7 +92,6 @@ class Emitter:
     def emit(self, build: Builder, outer: Mapping[int, Any], ranges: Mapping[int, tuple[Any, Any]]) -> None:
         """``outer``: the indices of loops that are around the nest; ``ranges``: of those that are cut."""
         self._ranges = dict(ranges)
-        self._is_inside = any(loop != TASK for loop in outer)
         self._vector_loop = self._find_vector_loop()
         self._zero, self._one = build.constant(0), build.constant(1)
         for loop in self._order:
@@ -113,11 +112,10 @@ class Emitter:
             return None
         if not self._sums and not all(order[-1] in result.dims for result in nest.results):
             return None
-        is_alone = not self._is_inside and not self._adds_rows
         if self._sums:
-            lanes = lanes_of_sums(nest, order[-1], self._numbers, is_alone)
+            lanes = lanes_of_sums(nest, order[-1], self._numbers)
         else:
-            lanes = lanes_of_loop(nest, order[-1], self._numbers.get("vector", 0), is_alone)
+            lanes = lanes_of_loop(nest, order[-1], self._numbers.get("vector", 0))
         return VectorLoop(nest, order[-1], lanes, self._used) if lanes else None
 
     def _level(

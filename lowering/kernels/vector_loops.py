@@ -1,7 +1,8 @@
 """Innermost loops by vectors, written out; a mask does what is left over.
 
-LLVM's vectoriser does the iterations that fill no vector one after the other: half of the time of a softmax over
-31 elements. Rows of sums stay in registers here, or take several rows each time that they are read and written.
+LLVM's vectoriser does the iterations that fill no vector one after the other, half of the time of a softmax over
+31 elements, and all of them where a result has the place of an operand, or where there are many buffers. Rows of
+sums stay in registers here, or take several rows each time that they are read and written.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -19,7 +20,6 @@ from devscope.lowering.kernels.vector_bodies import (
     is_vectorisable,
     vector_of,
 )
-from devscope.lowering.kernels.vector_loads import LOAD
 from devscope.lowering.mlir_util import Builder
 
 _AT_ONCE = 4
@@ -30,12 +30,6 @@ _FEW_OPS = 4
 
 _BYTES = (4, 8)
 """Of elements: masked loads of smaller ones are calls on some processors."""
-
-_SHORT = 512
-"""Iterations of a loop that stands alone: LLVM's vectoriser does longer ones as well."""
-
-_FEW_BUFFERS = 16
-"""LLVM does not vectorise what would have to find out first of more that no two of them overlap."""
 
 INTEGER_DIVISIONS = {"divsi", "divui", "remsi", "remui", "ceildivsi", "ceildivui", "floordivsi"}
 """Operations of arith that no processor has for vectors."""
@@ -48,12 +42,12 @@ Indices = Mapping[int, Any]
 Loaded = Mapping[int, Any]
 
 
-def lanes_of_sums(nest: Nest, loop: int, numbers: Numbers, is_alone: bool) -> int:
+def lanes_of_sums(nest: Nest, loop: int, numbers: Numbers) -> int:
     """As `lanes_of_loop`, of a loop that sums up; by the numbers of a row, which has its own for light bodies."""
     register = numbers.get("vector", 0)
     if is_light(nest):
-        register, is_alone = min(register, numbers.get("summed", 0) or register), False
-    return lanes_of_loop(nest, loop, register, is_alone)
+        register = min(register, numbers.get("summed", 0) or register)
+    return lanes_of_loop(nest, loop, register)
 
 
 def is_light(nest: Nest) -> bool:
@@ -62,15 +56,10 @@ def is_light(nest: Nest) -> bool:
     return len(ops) <= _FEW_OPS and not any(op.name in _EXTREMA for op in ops)
 
 
-def lanes_of_loop(nest: Nest, loop: int, register: int, is_alone: bool) -> int:
-    """Iterations of ``loop`` that a register of so many bytes takes, or 0 for what is left to LLVM.
-
-    ``is_alone``: whether no other loop is around the nest.
-    """
+def lanes_of_loop(nest: Nest, loop: int, register: int) -> int:
+    """Iterations of ``loop`` that a register of so many bytes takes, or 0 for what is left to LLVM."""
     extent = nest.static_extent(loop)
-    is_alone = is_alone and not any(op.name == LOAD for op in mlir_util.children(nest.op))
-    is_alone = is_alone and len(nest.operands) <= _FEW_BUFFERS
-    if not register or extent == 1 or (is_alone and (extent is None or extent > _SHORT)):
+    if not register or extent == 1:
         return 0
     if not nest.is_pure or not is_vectorisable(nest, loop, may_load=True):
         return 0
