@@ -15,15 +15,17 @@ from onnx import TensorProto, helper
 
 from devscope.frontends.onnx import einsums as _einsums
 from devscope.frontends.onnx import images as _images
+from devscope.frontends.onnx import normalisations as _normalisations
 from devscope.frontends.onnx import places as _places
+from devscope.frontends.onnx import products as _products
 from devscope.frontends.onnx import quantised as _quantised
 from devscope.frontends.onnx import regions as _regions
+from devscope.frontends.onnx import resizing as _resizing
 from devscope.frontends.onnx import scans as _scans
 from devscope.frontends.onnx import selections as _selections
 from devscope.frontends.onnx import series as _series
 from devscope.frontends.onnx import suppression as _suppression
 from devscope.frontends.onnx import windows as _windows
-from devscope.frontends.onnx.images import cubic
 from devscope.frontends.onnx.inference import inferred
 from devscope.frontends.onnx.prepare import all_nodes
 from devscope.frontends.onnx.quantised import MOVES, SIGNED, cast, moved
@@ -31,42 +33,10 @@ from devscope.frontends.onnx.rewriter import REWRITES, Graph, Writer, rewrites
 from devscope.frontends.onnx.types import Refused, element_of, width
 
 #: Each registers the operators that it writes out.
-MODULES = (_einsums, _images, _places, _quantised, _regions, _scans, _selections, _series, _suppression, _windows)
-
-
-@rewrites("InstanceNormalization")
-def _instance_normalization(w: Writer) -> None:
-    """torch-mlir divides by -1 where it does not know how many elements there are."""
-    rank = w.rank(0)
-    axes = [*range(2, rank)]
-    centred = w.op("Sub", w[0], w.mean(w[0], axes))
-    variance = w.mean(w.op("Mul", centred, centred), axes)
-    spread = w.op("Sqrt", w.op("Add", variance, w.constant(w.attr("epsilon", 1e-5))))
-    shape = w.constant([-1, *[1] * (rank - 2)], np.int64)
-    scaled = w.op("Mul", w.op("Div", centred, spread), w.op("Reshape", w[1], shape))
-    w.op("Add", scaled, w.op("Reshape", w[2], shape), result=0)
-
-
-@rewrites("GroupNormalization")
-def _group_normalization(w: Writer) -> None:
-    """Its scales are those of groups before opset 21."""
-    rank, groups = w.rank(0), w.attr("num_groups")
-    grouped = w.op("Reshape", w[0], w.constant([0, groups, -1], np.int64))
-    kind = w.attr("stash_type", TensorProto.FLOAT)
-    grouped = w.op("Cast", grouped, to=kind)
-    centred = w.op("Sub", grouped, w.mean(grouped, [2]))
-    variance = w.mean(w.op("Mul", centred, centred), [2])
-    spread = w.op("Sqrt", w.op("Add", variance, w.op("Cast", w.constant(w.attr("epsilon", 1e-5)), to=kind)))
-    normal = w.op("Cast", w.op("Div", centred, spread), to=w.type())
-    if w.opset < 21:
-        factors, terms = (w.op("Reshape", w[number], w.constant([-1, 1], np.int64)) for number in (1, 2))
-        normal = w.op("Add", w.op("Mul", normal, factors), terms)
-    found = w.op("Reshape", normal, w.op("Shape", w[0]))
-    if w.opset >= 21:
-        shape = w.constant([-1, *[1] * (rank - 2)], np.int64)
-        factors, terms = (w.op("Reshape", w[number], shape) for number in (1, 2))
-        found = w.op("Add", w.op("Mul", found, factors), terms)
-    w.op("Identity", found, result=0)
+MODULES = (
+    *(_einsums, _images, _normalisations, _places, _products, _quantised, _regions, _resizing),
+    *(_scans, _selections, _series, _suppression, _windows),
+)
 
 
 @rewrites("ArgMax", "ArgMin")
@@ -81,15 +51,6 @@ def _last_index(w: Writer) -> None:
     backwards = w.op("Sub", last, w.range(w.extent(w[0], axis)))
     turned = w.op("Gather", w[0], backwards, axis=axis)
     w.op("Sub", last, w.op(w.node.op_type, turned, **given), result=0)
-
-
-@rewrites("LpNormalization")
-def _lp_normalization(w: Writer) -> None:
-    """Of nothing but zeros: zeros."""
-    kind = "ReduceL1" if w.attr("p", 2) == 1 else "ReduceL2"
-    length = w.reduced(kind, w[0], [w.attr("axis", -1)], keepdims=1)
-    some = w.op("Where", w.op("Equal", length, w.number(0)), w.number(1), length)
-    w.op("Div", w[0], some, result=0)
 
 
 @rewrites("Gelu")
@@ -107,37 +68,6 @@ def _gelu(w: Writer) -> None:
 @rewrites("Softsign")
 def _softsign(w: Writer) -> None:
     w.op("Div", w[0], w.op("Add", w.op("Abs", w[0]), w.number(1)), result=0)
-
-
-@rewrites("MatMul")
-def _product(w: Writer) -> None:
-    """By a row on the left, or a column of matrices on the right, which torch-mlir lacks."""
-    moved(w.graph, w.node)  # quantised numbers are refused
-    ranks = [len(w.graph.shapes.get(name) or [0, 0]) for name in w.node.input]
-    if ranks == [1, 1] or 1 not in ranks:
-        w.op("MatMul", *w.node.input, result=0)
-        return
-    side = ranks.index(1)
-    sides = [w.unsqueeze(w[0], 0), w[1]] if side == 0 else [w[0], w.unsqueeze(w[1], 1)]
-    w.op("Identity", w.squeeze(w.op("MatMul", *sides), side - 2), result=0)
-
-
-@rewrites("MeanVarianceNormalization")
-def _mean_variance_normalization(w: Writer) -> None:
-    axes = w.attr("axes") or [0, 2, 3]
-    centred = w.op("Sub", w[0], w.mean(w[0], axes))
-    variance = w.mean(w.op("Mul", centred, centred), axes)
-    w.op("Div", centred, w.op("Add", w.op("Sqrt", variance), w.number(1e-9)), result=0)
-
-
-@rewrites("RMSNormalization")
-def _rms_normalization(w: Writer) -> None:
-    rank = w.rank(0)
-    axes = [*range(w.attr("axis", -1) % rank, rank)]
-    kind = w.attr("stash_type", TensorProto.FLOAT)
-    x = w.op("Cast", w[0], to=kind)
-    mean = w.op("Add", w.mean(w.op("Mul", x, x), axes), w.op("Cast", w.constant(w.attr("epsilon", 1e-5)), to=kind))
-    w.op("Mul", w.op("Cast", w.op("Div", x, w.op("Sqrt", mean)), to=w.type()), w[1], result=0)
 
 
 @rewrites("Range")
@@ -282,86 +212,6 @@ def _squeeze(w: Writer) -> None:
     gone = {int(axis) % len(shape) for axis in axes}
     kept = [axis for axis in range(len(shape)) if axis not in gone]
     w.op("Reshape", w[0], w.op("Gather", w.op("Shape", w[0]), w.constant(kept, np.int64), axis=0), result=0)
-
-
-@rewrites("Resize")
-def _resize(w: Writer) -> None:
-    """One axis after the other, at places that are computed: the nearest element, or between two, or four."""
-    mode, kind = w.attr("mode", "nearest"), w.attr("coordinate_transformation_mode", "half_pixel")
-    plain = w.attr("keep_aspect_ratio_policy", "stretch") == "stretch" and not w.attr("antialias", 0)
-    kinds = ("half_pixel", "pytorch_half_pixel", "asymmetric", "align_corners")
-    if (
-        mode not in ("nearest", "linear", "cubic")
-        or kind not in kinds
-        or not plain
-        or w.attr("exclude_outside", 0)
-    ):
-        raise Refused(f"Resize of shapes known at run time only, of mode {mode} and coordinates {kind}")
-    x, rank = w[0], w.rank(0)
-    axes = [axis % rank for axis in w.attr("axes") or range(rank)]
-    scales = np.asarray(() if w.data(2) is None else w.data(2))
-    by_scales = scales.size > 0
-    if not by_scales and not w.has(3):
-        raise Refused("Resize of shapes known at run time only, of scales that are computed")
-    for number, axis in enumerate(axes):
-        if by_scales and scales[number] == 1:
-            continue
-        before, after = (w.graph.shapes.get(name, [None] * rank)[axis] for name in (w[0], w.node.output[0]))
-        if not by_scales and before is not None and before == after:
-            continue
-        extent = w.op("Cast", w.extent(x, axis), to=TensorProto.FLOAT)
-        if by_scales:
-            scale = w.constant(scales[number])
-            size = w.op("Floor", w.op("Mul", extent, scale))
-        else:
-            place = w.constant(number, np.int64)
-            size = w.op("Cast", w.op("Gather", w[3], place, axis=0), to=TensorProto.FLOAT)
-            scale = w.op("Div", size, extent)
-        x = _resized(w, x, axis, extent, size, scale, mode, kind)
-    w.op("Identity", x, result=0)
-
-
-def _resized(w: Writer, x: str, axis: int, extent: str, size: str, scale: str, mode: str, kind: str) -> str:
-    one, half, zero = (w.constant(number) for number in (1, 0.5, 0))
-    count = w.op("Cast", size, to=TensorProto.INT64)
-    numbers = w.op("Range", w.constant(0, np.int64), count, w.constant(1, np.int64))
-    place = w.op("Cast", numbers, to=TensorProto.FLOAT)
-    last = w.op("Sub", extent, one)
-    if kind == "asymmetric":
-        at = w.op("Div", place, scale)
-    elif kind == "align_corners":
-        steps = w.op("Max", w.op("Sub", w.op("Mul", extent, scale), one), one)
-        at = w.op("Div", w.op("Mul", place, last), steps)
-    else:
-        at = w.op("Sub", w.op("Div", w.op("Add", place, half), scale), half)
-        if kind == "pytorch_half_pixel":
-            at = w.op("Mul", at, w.op("Cast", w.op("Greater", size, one), to=TensorProto.FLOAT))
-
-    def taken(where: str) -> str:
-        inside = w.op("Min", w.op("Max", where, zero), last)
-        return w.op("Gather", x, w.op("Cast", inside, to=TensorProto.INT64), axis=axis)
-
-    if mode == "nearest":
-        how = w.attr("nearest_mode", "round_prefer_floor")
-        if how == "round_prefer_floor":
-            at = w.op("Ceil", w.op("Sub", at, half))
-        elif how == "round_prefer_ceil":
-            at = w.op("Floor", w.op("Add", at, half))
-        else:
-            at = w.op(how.capitalize(), at)
-        return taken(at)
-    first = w.op("Floor", at)
-    shape = w.constant([-1, *[1] * (w.rank(0) - 1 - axis)], np.int64)
-    part = w.op("Reshape", w.op("Sub", at, first), shape)
-    if mode == "cubic":
-        weights = cubic(w, part, w.attr("cubic_coeff_a", -0.75))
-        terms = [
-            w.op("Mul", taken(w.op("Add", first, w.constant(offset))), weight)
-            for offset, weight in enumerate(weights, -1)
-        ]
-        return w.op("Sum", *terms)
-    low, high = taken(first), taken(w.op("Add", first, one))
-    return w.op("Add", low, w.op("Mul", w.op("Sub", high, low), part))
 
 
 def rewritten(model: Any, outside: Mapping[str, memoryview]) -> tuple[Any, dict[str, memoryview]]:

@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import traceback
 from collections.abc import Generator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from typing import Any
 from unittest import mock
 
 from torch._dynamo.exc import UserError, UserErrorType
 from torch.fx.experimental.sym_node import SymNode
-from torch.fx.experimental.symbolic_shapes import ShapeEnv
+from torch.fx.experimental.symbolic_shapes import DimConstraints, ShapeEnv
 
 from devscope.frontends.torch.places import users_frame
 
 _replace, _number = vars(ShapeEnv)["_set_replacement"], SymNode.guard_int
+_advice = DimConstraints.prettify_results
 _MOST = 2
 
 
@@ -49,5 +50,18 @@ def noted_constants() -> Generator[list[str]]:
             note()
         return _number(self, file, line)
 
-    with mock.patch.object(ShapeEnv, "_set_replacement", replace), mock.patch.object(SymNode, "guard_int", number):
+    def advice(self: Any, *arguments: Any) -> str:
+        """PyTorch asserts that there are no fractions in it."""
+        try:
+            return _advice(self, *arguments)
+        except AssertionError:
+            return ""
+
+    with ExitStack() as stack:
+        for owner, name, function in (
+            (ShapeEnv, "_set_replacement", replace),
+            (SymNode, "guard_int", number),
+            (DimConstraints, "prettify_results", advice),
+        ):
+            stack.enter_context(mock.patch.object(owner, name, function))
         yield notes

@@ -5,6 +5,7 @@ They are series, windows, products, places in matrices, poolings along one dimen
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
@@ -205,6 +206,97 @@ def mean(x: _Tensor, *arguments: Any, **named: Any) -> _Tensor:
     return torch.complex(torch.mean(x.real, *arguments, **named), torch.mean(x.imag, *arguments, **named))
 
 
+def tensor_split(x: _Tensor, indices_or_sections: Any, dim: int = 0) -> Any:
+    """Parts by places, of which there may be none: slices would say that there are some."""
+    size = x.shape[dim]
+    if not _varies(size) or isinstance(indices_or_sections, torch.Tensor):
+        return torch.tensor_split(x, indices_or_sections, dim)
+    if isinstance(indices_or_sections, int):
+        count = indices_or_sections
+        inner = [number * (size // count) + torch.sym_min(number, size % count) for number in range(1, count)]
+    else:
+        inner = [torch.sym_min(place, size) if place >= 0 else size + place for place in indices_or_sections]
+    return tuple(
+        x.index_select(dim, torch.arange(torch.sym_max(end - start, 0)) + start)
+        for start, end in zip([0, *inner], [*inner, size], strict=True)
+    )
+
+
+def _split_along(original: Any, dim: int) -> Callable[..., Any]:
+    def split(x: _Tensor, indices_or_sections: Any) -> Any:
+        along = 0 if dim == 1 and x.dim() == 1 else dim
+        if not _varies(x.shape[along]):
+            return original(x, indices_or_sections)
+        return tensor_split(x, indices_or_sections, along)
+
+    return split
+
+
+def pdist(x: _Tensor, p: float = 2.0) -> _Tensor:
+    if not _varies(x.shape[0]):
+        return torch.pdist(x, p)
+    one, other = TRACED[torch.triu_indices](x.shape[0], x.shape[0], 1)
+    return torch.linalg.vector_norm(x.index_select(0, one) - x.index_select(0, other), p, -1)
+
+
+def gradient(x: _Tensor, *, spacing: Any = 1, dim: Any = None, edge_order: int = 1) -> Any:
+    """Differences of neighbours; at both ends of two, or of three."""
+    if not _varies(*x.shape):
+        named = {} if dim is None else {"dim": dim}
+        return torch.gradient(x, spacing=spacing, edge_order=edge_order, **named)
+    dims = [*range(x.dim())] if dim is None else [dim] if isinstance(dim, int) else [*dim]
+    spacings = [*spacing] if isinstance(spacing, tuple | list) else [spacing] * len(dims)
+    return tuple(_slopes(x, one, step, edge_order) for one, step in zip(dims, spacings, strict=True))
+
+
+def _slopes(x: _Tensor, dim: int, spacing: Any, edge_order: int) -> _Tensor:
+    """``spacing`` is a number or the coordinates."""
+    count, y = x.shape[dim], x.movedim(dim, -1)
+    is_even = not isinstance(spacing, torch.Tensor) or spacing.dim() == 0
+    steps = torch.full((count - 1,), 1.0, dtype=x.dtype) * spacing if is_even else spacing[1:] - spacing[:-1]
+    slopes = (y[..., 1:] - y[..., :-1]) / steps
+    left, right = steps[:-1], steps[1:]
+    inner = (slopes[..., :-1] * right + slopes[..., 1:] * left) / (left + right)
+    first, last = slopes[..., :1], slopes[..., -1:]
+    if edge_order == 2:
+        first = first + (first - slopes[..., 1:2]) * steps[:1] / (steps[:1] + steps[1:2])
+        last = last + (last - slopes[..., -2:-1]) * steps[-1:] / (steps[-1:] + steps[-2:-1])
+    return torch.cat([first, inner, last], -1).movedim(-1, dim)
+
+
+def multi_dot(tensors: Any) -> _Tensor:
+    """The order of products is that for the examples' sizes."""
+    first, *inner, last = tensors
+    if not inner or not _varies(*(size for one in tensors for size in one.shape)):
+        return torch.linalg.multi_dot(tensors)
+    matrices = [first if first.dim() == 2 else first[None], *inner, last if last.dim() == 2 else last[:, None]]
+    sizes = [*(_example_of(one.shape[0]) for one in matrices), _example_of(matrices[-1].shape[1])]
+
+    @functools.cache
+    def cost(start: int, end: int) -> tuple[int, int]:
+        """Of the product of some, and behind which of them it is split."""
+        if end - start == 1:
+            return 0, start
+        products = (
+            (cost(start, at)[0] + cost(at, end)[0] + sizes[start] * sizes[at] * sizes[end], at)
+            for at in range(start + 1, end)
+        )
+        return min(products)
+
+    def product(start: int, end: int) -> _Tensor:
+        if end - start == 1:
+            return matrices[start]
+        at = cost(start, end)[1]
+        return product(start, at) @ product(at, end)
+
+    found = product(0, len(matrices))
+    return found.reshape([size for size, one in zip(found.shape, (first, last), strict=True) if one.dim() == 2])
+
+
+def chain_matmul(*matrices: _Tensor) -> _Tensor:
+    return multi_dot(matrices)
+
+
 def _example_of(size: Any) -> int:
     """What a size is in the example; some number if it is not known."""
     return getattr(getattr(size, "node", None), "hint", size) or 1
@@ -245,6 +337,17 @@ TRACED: dict[Any, Callable[..., Any]] = {
     F.affine_grid: affine_grid,
     F.max_pool1d: max_pool1d,
     torch.cdist: cdist,
+    torch.tensor_split: tensor_split,
+    torch.Tensor.tensor_split: tensor_split,
+    **{
+        getattr(of, name): _split_along(getattr(of, name), dim)
+        for of in (torch, torch.Tensor)
+        for dim, name in enumerate(("vsplit", "hsplit", "dsplit"))
+    },
+    torch.gradient: gradient,
+    torch.pdist: pdist,
+    torch.linalg.multi_dot: multi_dot,
+    torch.chain_matmul: chain_matmul,
     torch.mean: mean,
     torch.Tensor.mean: mean,
     **{original: _window(original, shape) for original, shape in _WINDOWS.items()},

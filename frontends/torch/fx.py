@@ -187,10 +187,15 @@ class _Literals(fx_importer.FxImporterHooks):
 
 
 class _Locations(fx_importer.ContextCache):
-    """Locations of operations: the path of the module that they are of, what they were decomposed from, and the
-    device of ``with devscope.on(...)``, as names around the user's line."""
+    """Types, and locations of operations: the path of the module that they are of, what they were decomposed from,
+    and the device of ``with devscope.on(...)``, as names around the user's line."""
 
     __slots__ = ()
+
+    def format_asm_shape(self, shape: Any) -> str:
+        """Sizes that PyTorch's trace has found to be a constant, later than their tensor was made, are one."""
+        sizes = [size.node.expr if isinstance(size, torch.SymInt) else size for size in shape]
+        return ",".join("?" if getattr(size, "free_symbols", None) else str(size) for size in sizes)
 
     def get_node_location(self, node: Any) -> Any:
         frame = frame_of(node)

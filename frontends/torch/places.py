@@ -12,7 +12,7 @@ _FRAME = re.compile(r'File "([^"]+)", line ([0-9]+), in ')
 _INDEX = re.compile(r"\['?([^'\]]+)'?\]")
 _VARIABLE = re.compile(r"^(L\.(self|fn)(?![^.])|[LG])\.?")
 """Where ``torch.compile`` finds a module: in a local variable, or a global one; itself is ``self`` or ``fn``."""
-_OWN_FRAMES = re.compile(r"[/\\]torch[/\\](nn|_|functional|utils|fx|export|autograd|masked)")
+_OWN_FRAMES = re.compile(r"[/\\]torch[/\\](nn|_|functional|utils|fx|export|autograd|masked|overrides)")
 
 
 def described(node: Any) -> str:

@@ -58,18 +58,20 @@ def _aminmax(x: _Tensor, *, dim: int | None = None, keepdim: bool = False) -> An
 
 
 def _variance_of_few(overload: Any) -> None:
-    """Of fewer elements than ``correction``: torch-mlir divides by less than nothing, PyTorch by 0."""
+    """Of fewer elements than ``correction``, torch-mlir divides by less than nothing, PyTorch by 0."""
 
     def decompose(
         x: _Tensor, dim: list[int] | None = None, *, correction: float | None = None, keepdim: bool = False
     ) -> Any:
         sizes: list[Any] = [x.shape[one] for one in dim or range(x.dim())] if x.dim() else []
-        if not all(isinstance(size, int) for size in sizes):
+        count, taken = math.prod(sizes), 1 if correction is None else correction
+        if all(isinstance(size, int) for size in sizes):
+            return NotImplemented if count >= taken else overload(x, dim, correction=count, keepdim=keepdim)
+        if taken == 0:
             return NotImplemented
-        count = math.prod(sizes)
-        if count >= (1 if correction is None else correction):
-            return NotImplemented
-        return overload(x, dim, correction=count, keepdim=keepdim)
+        found, total = overload(x, dim, correction=0, keepdim=keepdim), torch.scalar_tensor(count, dtype=x.dtype)
+        ratio = total / (total - taken).clamp(min=0)
+        return (found[0] * ratio, found[1]) if isinstance(found, tuple) else found * ratio
 
     TABLE[overload] = decompose
 

@@ -50,6 +50,7 @@ def _given(op: Any, is_of_any_size: bool = False) -> tuple[Text, list[Array]]:
         raise LoweringError(
             f"'{name}' needs matrices whose numbers of rows and columns are known as the program is compiled",
             decode_location(op.location),
+            ["leave these dimensions static, and compile a program for each size"],
         )
     shapes: list[int] = []
     if "indices_of_shape_operands" in op.attributes:

@@ -333,6 +333,7 @@ REWRITTEN = {
     "linear_product": (
         [node("QuantizeLinear", "x xs xz", "a"), node("QLinearMatMul", "a xs xz m one mz ys xz", "b"),
          node("DequantizeLinear", "b ys xz", "y")], ["n", "h", 16]),
+    "determinant": ([node("Det", "x", "d"), node("Unsqueeze", "d inner", "y")], ["n", 3, 3]),
     "nearest": ([node("Resize", "x none scales", "y", coordinate_transformation_mode="asymmetric",
                       nearest_mode="floor")], ["n", 2, "h", 4]),
     "between": ([node("Resize", "x none scales", "y", mode="linear")], ["n", 2, "h", 4]),
@@ -366,6 +367,7 @@ def test_written_out_for_dimensions_of_any_size(case: str) -> None:
     weights = {
         **QUANTA, "none": np.zeros(0, np.float32), "scales": np.array([1, 1, 2, 1.5], np.float32),
         "hw": np.array([7, 6]), "two": np.array([0.5, 2], np.float32), "rows": np.array([-1, 32]),
+        "inner": np.array([1, 2]),
     }  # fmt: skip
     weights = {name: array for name, array in weights.items() if any(name in one.input for one in nodes)}
     model = model_of(nodes, [info("x", *shape)], [info("y", *(["o", "p", "q", "r"][: len(shape)]))], weights, 19)

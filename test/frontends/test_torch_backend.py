@@ -85,6 +85,15 @@ def test_attention_whose_head_size_varies(compilations: list[Any], device: str) 
     assert len(compilations) == 1
 
 
+def test_sizes_that_weights_decide_need_not_be_declared() -> None:
+    """PyTorch takes all three dimensions for any; the layer's weights say what the last is."""
+    torch._dynamo.reset()
+    layer = nn.TransformerEncoderLayer(8, 2, 16, batch_first=True).eval()
+    run = torch.compile(layer, backend="devscope", dynamic=True, options={"fallback": "error", "cache": False})
+    with torch.no_grad():
+        torch.testing.assert_close(run(tensor(3, 5, 8)), layer(tensor(3, 5, 8)), rtol=1e-5, atol=1e-5)
+
+
 def test_parameters_are_constants_until_they_change(compilations: list[Any]) -> None:
     eager, x = model(), tensor(4, 8)
     run = compiled(eager)

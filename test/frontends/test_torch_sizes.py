@@ -171,6 +171,32 @@ def test_what_pytorch_traces_for_known_sizes_only(function: Callable[..., Any]) 
                 np.testing.assert_allclose(got, want, rtol=2e-5, atol=1e-6)
 
 
+def test_parts_pairs_slopes_and_products() -> None:
+    def function(x: Any) -> Any:
+        return (
+            *(*torch.tensor_split(x, 3), *torch.tensor_split(x, [1, -2]), *x.vsplit(2), torch.pdist(x, 3)),
+            *(*torch.gradient(x, spacing=[0.5, 2]), torch.diff(x, n=2, dim=0), torch.chain_matmul(x, x.T, x)),
+            *torch.gradient(x, spacing=(x[:, 0].cumsum(0),), dim=0, edge_order=2),
+            *(x.var(0, correction=7), *torch.std_mean(x[4:], 0)),
+        )
+
+    with devscope.compile(function, (_random(8, 5),), dynamic_shapes=({0: Dim("n", min=6)},), cache=False) as exe:
+        for x in (_random(8, 5), _random(6, 5)):
+            for found, expected in zip(exe(x), function(x), strict=True):
+                np.testing.assert_allclose(found, expected, rtol=1e-4, atol=1e-5)
+
+
+def test_variance_of_nothing() -> None:
+    def function(x: Any) -> Any:
+        return x.var(0), x.std()
+
+    with devscope.compile(function, (_random(3, 2),), dynamic_shapes=({0: Dim("n")},), cache=False) as exe:
+        for rows in (0, 1, 3):
+            x = _random(rows, 2)
+            for found, expected in zip(exe(x), function(x), strict=True):
+                np.testing.assert_allclose(found, expected, rtol=1e-5)
+
+
 def test_what_pytorch_cannot_prove_of_sizes_is_looked_at_in_calls() -> None:
     def spectrum(x: Any) -> Any:
         assert 48 % (x.shape[1] // 16) == 0
