@@ -335,7 +335,9 @@ def _entries(module: ModuleOp) -> dict[str, object]:
 def version_of(backend: Backend) -> str | None:
     """What changes when its code does; None if nothing tells."""
     with raised_as(OptionError, f"backend '{backend.name}' cannot say its version"):
-        said = backend.version()
+        said: Any = backend.version()
+        if not isinstance(said, str | None):
+            raise TypeError(f"{said!r} is no text")
     if said is None and is_offered(backend):
         return package_fingerprint(type(backend).__module__)
     return said

@@ -15,9 +15,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from devscope.agreement import TOLERANCE, Array, as_numbers, random_array, relative_error
-from devscope.api import chosen_entry, load
+from devscope.api import chosen_entry, load, plan
 from devscope.api import compile as compile_program
-from devscope.backends.registry import find_backends, get_backend
+from devscope.backends.registry import find_backends, get_backend, version_of
 from devscope.dialects.target import OptionSpec, get_target_kind
 from devscope.errors import DeviceNotFoundError, DevscopeError, OptionError
 from devscope.runtime.child_process import ending, python
@@ -124,6 +124,7 @@ def check_backend(text: str) -> Iterator[Outcome]:
     for option, spec in backend.options.items():
         yield _option(name, option, spec)
     yield _refused("an unknown option is refused", f"{name}:no_such_option=1")
+    version_of(backend)
     _find_device(text)
     claimed, refused = set[str](), set[str]()
     own = {f"its own program {n}": program for n, program in enumerate(backend.programs, 1)}
@@ -182,6 +183,7 @@ def _run(
     """
     outcomes: list[Outcome] = []
     patterns: set[str] = set()
+    what = "compiles"
     try:
         executable = compile_program(text, backends=[backend], cache=False)
         rows = executable.program.report["partition"]["refusals"]
@@ -192,14 +194,20 @@ def _run(
         reference = compile_program(text, cache=False)
         name = chosen_entry(executable.entries, None)
         for size in (4, 0, 1):
+            what = f"runs with dynamic sizes {size}"
             outcomes.append(_compare(executable, reference, name, size))
             if all(None not in spec.shape for spec in executable.entries[name].inputs):
                 break
-        outcomes.append(_errors(executable, reference, name))
+        what = "refuses shapes that do not fit"
+        outcomes.append(Outcome(what, _errors(executable, reference, name)))
+        what = "is searched, with its costs"
+        plan(text, backends=[backend], partition="search")
+        outcomes.append(Outcome(what))
         if not patterns <= known:
+            what = "is saved"
             saved.add(title, executable, reference, name)
     except DevscopeError as error:
-        outcomes.append(Outcome("compiles", str(error)))
+        outcomes.append(Outcome(what, str(error)))
         patterns |= {str(getattr(error, "pattern", "")) or "?"}
     return patterns, outcomes
 
@@ -224,25 +232,28 @@ def _compare(executable: Executable, reference: Executable, name: str, size: int
     """Twice, since what a call leaves behind must not matter."""
     arguments, what = _arguments(executable, name, size), f"runs with dynamic sizes {size}"
     for _ in range(2):
-        found, expected = (one.run_arrays(name, arguments) for one in (executable, reference))
+        given = [argument.copy() for argument in arguments]
+        found, expected = executable.run_arrays(name, given), reference.run_arrays(name, arguments)
+        if any(one.tobytes() != other.tobytes() for one, other in zip(given, arguments, strict=True)):
+            return Outcome(what, "it writes to its operands")
         if problem := _difference(executable.entries[name], found, expected):
             return Outcome(what, problem)
     left = {device: count for device, count in executable.counters().live.items() if count}
     return Outcome(what, f"buffers are left over: {left}" if left else "")
 
 
-def _errors(executable: Executable, reference: Executable, name: str) -> Outcome:
-    """Shapes that do not fit are refused, and the program goes on to work."""
-    what, arguments = "refuses shapes that do not fit", _arguments(executable, name, 4)
+def _errors(executable: Executable, reference: Executable, name: str) -> str:
+    """What is wrong if not all shapes that do not fit are refused, or the program does not go on to work."""
+    arguments = _arguments(executable, name, 4)
     if arguments:
         try:
             wrong = np.zeros((3,) * (arguments[0].ndim + 1), arguments[0].dtype)
             executable.run_arrays(name, [wrong, *arguments[1:]])
-            return Outcome(what, "they were taken")
+            return "they were taken"
         except DevscopeError:
             pass
     found, expected = (one.run_arrays(name, arguments) for one in (executable, reference))
-    return Outcome(what, _difference(executable.entries[name], found, expected))
+    return _difference(executable.entries[name], found, expected)
 
 
 _LOAD = """

@@ -56,7 +56,7 @@ def test_skeleton(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert {one.what.partition(":")[0] for one in outcomes if one.problem} == {
         f"matmul, the {one} matrix transposed" for one in ("left", "right")
     }
-    assert sum(one.what.startswith("its own program") for one in outcomes) == 4 * len(TYPES)
+    assert sum(one.what.startswith("its own program") for one in outcomes) == 5 * len(TYPES)
 
 
 @pytest.mark.parametrize("name", ["cpu", "Upper", "a-b", "class", ""])

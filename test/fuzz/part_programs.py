@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 from outcome import Outcome, from_error
+from random_backends import random_backend
 from random_program import SCOPES, Generator, Program, reduced, without_statement
 from random_values import Undefined
 
@@ -194,6 +195,9 @@ def random_options(rng: np.random.Generator) -> dict[str, Any]:
     for name, values in legal.items():
         if name in known and rng.random() < (0.5 if name == "default" else 0.2):
             options[name] = values[int(rng.integers(len(values)))]
+    if rng.random() < 0.3:
+        options["backends"] = [random_backend(rng)]
+        options["partition"] = ("eager", "search")[int(rng.integers(2))]
     return options
 
 
