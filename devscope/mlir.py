@@ -19,8 +19,9 @@ context.
 
 from __future__ import annotations
 
+import dataclasses
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, get_type_hints
 
 from devscope.errors import DevscopeError, OptionError
 from devscope.frontends.mlir import load_dialect, read_module, replace_contents
@@ -88,10 +89,16 @@ def _make(name: str, options: dict[str, Any]) -> ModulePass:
     found = get_all_passes().get(name)
     if found is None:
         raise OptionError(f"there is no pass '{name}'", notes=[f"they are: {', '.join(get_all_passes())}"])
-    try:
-        return found()(**options)
-    except TypeError as error:
-        raise OptionError(f"pass '{name}': {error}") from None
+    made = found()
+    hints = get_type_hints(made)
+    kinds = {field.name: hints[field.name] for field in dataclasses.fields(made)}
+    for option, value in options.items():
+        if option not in kinds:
+            notes = [f"it has: {', '.join(kinds)}"] if kinds else ["it has none"]
+            raise OptionError(f"pass '{name}' has no option '{option}'", notes=notes)
+        if (kind := kinds[option]) in (bool, int, str) and type(value) is not kind:
+            raise OptionError(f"option '{option}' of pass '{name}' is of type {kind.__name__}, not {value!r}")
+    return made(**options)
 
 
 def _apply(made: ModulePass, op: Any) -> None:

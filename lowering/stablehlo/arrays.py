@@ -45,6 +45,12 @@ class Text:
         self._sizes.append(name)
         return -len(self._sizes)
 
+    def least(self, *extents: int) -> int:
+        """The extent that is the smallest."""
+        if min(extents) >= 0:
+            return min(extents)
+        return self.extent(self.index("minsi", *map(self.size, extents)))
+
     def add(self, line: str, count: int = 1) -> str:
         """A line that defines a value, or ``count`` of them; the name of it."""
         name = f"%v{self._count}"

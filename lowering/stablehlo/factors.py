@@ -10,6 +10,8 @@ from devscope.lowering.stablehlo.arrays import Array
 EPSILON = {"f32": 2.0**-24, "f64": 2.0**-53}
 TINY = {"f32": 1e-30, "f64": 1e-290}
 """Products of numbers of matrices scaled to 1 that count as 0."""
+_NOBODY = 2**62
+"""The number of a row that there is not."""
 
 
 def places(a: Array, axis: int, i: str) -> tuple[Array, Array]:
@@ -28,7 +30,7 @@ def lu(a: Array) -> tuple[Array, Array, Array, Array]:
     text = a.text
     *batch, m, n = a.extents
     rows = text.iota(m).in_batch()
-    nobody = text.full([*batch, m], "i64", m)
+    nobody = text.full([*batch, m], "i64", _NOBODY)
 
     def step(i: str, a: Array, pivots: Array, order: Array, info: Array) -> list[Array]:
         own = text.number(i).in_batch()
@@ -37,8 +39,8 @@ def lu(a: Array) -> tuple[Array, Array, Array, Array]:
         size = column.real().abs() + column.imag().abs() if a.is_complex else column.abs()
         size = (is_own | below).where(size, text.full(size.extents, size.of, -1))
         largest = size.reduce("maximum", [-1], -1).spread(-1, m)
-        first = size.compare("EQ", largest).where(rows, nobody).reduce("minimum", [-1], m)
-        chosen = first.compare("EQ", m).where(own, first)  # there is none if a number is not one
+        first = size.compare("EQ", largest).where(rows, nobody).reduce("minimum", [-1], _NOBODY)
+        chosen = first.compare("EQ", _NOBODY).where(own, first)  # there is none if a number is not one
         is_chosen = rows.compare("EQ", chosen.spread(-1, m))
 
         mine, theirs = a.at(-2, i), is_chosen.spread(-1, n).where(a, text.full(a.extents, a.of, 0)).sum(-2)
@@ -55,7 +57,7 @@ def lu(a: Array) -> tuple[Array, Array, Array, Array]:
         info = (info.compare("EQ", 0) & is_zero).where((own + 1).convert("i32"), info)
         return [a, pivots.put(-1, i, chosen), order, info]
 
-    count = min(m, n)
+    count = text.least(m, n)
     start = [a, text.full([*batch, count], "i64", 0), rows, text.full(batch, "i32", 0)]
     a, pivots, order, info = text.loop(count, start, step)
     return a, pivots, order, info
@@ -89,7 +91,7 @@ def qr(a: Array) -> tuple[Array, Array]:
         column = is_own.where(beta.spread(-1, m), below.where(vector, column))
         return [a.put(-1, i, column), taus.put(-1, i, tau)]
 
-    count = min(m, n)
+    count = text.least(m, n)
     a, taus = text.loop(count, [a, text.full([*batch, count], a.of, 0)], step)
     return a, taus
 
@@ -124,10 +126,10 @@ def product_of_reflections(a: Array, taus: Array, columns: int) -> Array:
     *batch, m, _ = a.extents
     count = taus.extents[-1]
     start = identity(a, columns)
+    last = text.index("subi", text.size(count), 1)
 
     def step(i: str, q: Array) -> list[Array]:
-        last = text.add(f"arith.constant {count - 1} : index")
-        place = text.add(f"arith.subi {last}, {i} : index")
+        place = text.index("subi", last, i)
         is_own, below = places(a, -2, place)
         extents = [*batch, m]
         ones, zeros = text.full(extents, a.of, 1), text.full(extents, a.of, 0)

@@ -50,7 +50,10 @@ def _given(op: Any, is_of_any_size: bool = False) -> tuple[Text, list[Array]]:
         raise LoweringError(
             f"'{name}' needs matrices whose numbers of rows and columns are known as the program is compiled",
             decode_location(op.location),
-            ["leave these dimensions static, and compile a program for each size"],
+            [
+                "leave these dimensions static, and compile a program for each size",
+                "LU, QR, Cholesky's factor and triangular systems may be of any size",
+            ],
         )
     shapes: list[int] = []
     if "indices_of_shape_operands" in op.attributes:
@@ -86,23 +89,23 @@ def _trsm(op: Any) -> str:
 
 
 def _getrf(op: Any) -> str:
-    _, (a,) = _given(op)
+    _, (a,) = _given(op, is_of_any_size=True)
     packed, pivots, _, info = factors.lu(a)
     return _finish(op, [packed, pivots + 1, info])
 
 
 def _lu_decomposition(op: Any) -> str:
-    _, (a,) = _given(op)
+    _, (a,) = _given(op, is_of_any_size=True)
     return _finish(op, factors.lu(a)[:3])
 
 
 def _geqrf(op: Any) -> str:
-    _, (a,) = _given(op)
+    _, (a,) = _given(op, is_of_any_size=True)
     return _finish(op, factors.qr(a))
 
 
 def _orgqr(op: Any) -> str:
-    _, (a, taus) = _given(op)
+    _, (a, taus) = _given(op, is_of_any_size=True)
     return _finish(op, [factors.product_of_reflections(a, taus, a.extents[-1])])
 
 
@@ -238,7 +241,7 @@ def _cholesky(op: Any) -> str:
 
 
 def _exponential(op: Any) -> str:
-    _, (a,) = _given(op)
+    _, (a,) = _given(op, is_of_any_size=True)
     return _finish(op, [exponential(a)])
 
 
