@@ -9,7 +9,6 @@ import importlib
 import os
 import threading
 from collections.abc import Callable
-from functools import cache
 from typing import Any
 
 import numpy as np
@@ -71,9 +70,18 @@ class _MethodDef(ctypes.Structure):
     )
 
 
-@cache
+_interpreter: list[Any] = []
+_definitions: dict[int, _MethodDef] = {}
+
+
 def interpreter() -> Any:
     """The native record of this interpreter. Raises :class:`DevscopeError` for a numpy of another interface."""
+    if not _interpreter:
+        _interpreter.append(_made())  # native code has its address: of several threads' the first one is used
+    return _interpreter[0]
+
+
+def _made() -> Any:
     found = abi.Interpreter(**{name: _address(getattr(_python, function)) for name, function in _CPYTHON.items()})
     table = _numpy_table()
     for name, (place, _) in NUMPY.items():
@@ -90,12 +98,9 @@ def method(function: int, instance: int) -> Callable[..., Any]:
     new: Any = _python.PyCFunction_NewEx
     new.restype = ctypes.py_object
     new.argtypes = [ctypes.c_void_p, ctypes.py_object, ctypes.c_void_p]
-    return new(ctypes.addressof(_definition(function)), instance, None)
-
-
-@cache
-def _definition(function: int) -> _MethodDef:
-    return _MethodDef(b"call", function, _METH_FASTCALL, None)
+    # It has the address: of several threads' the first one is used.
+    definition = _definitions.setdefault(function, _MethodDef(b"call", function, _METH_FASTCALL, None))
+    return new(ctypes.addressof(definition), instance, None)
 
 
 def _numpy_table() -> Any:
@@ -118,7 +123,7 @@ def _address(function: Any) -> int:
 
 
 def _is_main_thread_now() -> None:
-    if interpreter.cache_info().currsize:
+    if _interpreter:
         interpreter().main_thread = threading.get_ident()
 
 

@@ -1,7 +1,8 @@
 """Object code for the host from LLVM IR text."""
 
 import subprocess
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Generator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
 from functools import cache
 from typing import Any, NamedTuple
 
@@ -75,7 +76,7 @@ class Kernels(Parts):
         super().__init__(
             split(text),
             lambda: host_machine(cpu, features, level, exact=_INEXACT not in text)[0],
-            _parse,
+            _parser,
             lambda module, machine: _clean_up(module, machine) if level else None,
         )
 
@@ -107,23 +108,24 @@ def compile_host_object(
         _optimize(module, machine, level, simplify=min(level, 1))
 
     try:
-        module = _parse(llvm, text, machine)
-        own = packed_entries(_parameter_counts(module, entries)) + SEAL_IR
-        exported = {CLOSE_BACKENDS, *entries}
-        parts = split(text, is_inlined=True, exported=exported)
-        if len(parts) > 1:
-            code = Parts(
-                parts, lambda: host_machine(cpu, features, level)[0], _parse, optimize, "m", {CLOSE_BACKENDS}
-            )
-            module = _parse(llvm, own, machine)
-            module.link_in(_parse(llvm, code.as_module(), machine))
-        else:
-            module.link_in(llvm.parse_assembly(own))
-            _hide(module, {SEAL_SYMBOL, CLOSE_BACKENDS, *map(call_symbol, entries)})
-            optimize(module, machine)
-        if kernels is not None:
-            module.link_in(_parse(llvm, kernels.as_module(), machine))
-        data = machine.emit_object(module)
+        with _parser(llvm, machine) as parse:
+            module = parse(text)
+            own = packed_entries(_parameter_counts(module, entries)) + SEAL_IR
+            exported = {CLOSE_BACKENDS, *entries}
+            parts = split(text, is_inlined=True, exported=exported)
+            if len(parts) > 1:
+                code = Parts(
+                    parts, lambda: host_machine(cpu, features, level)[0], _parser, optimize, "m", {CLOSE_BACKENDS}
+                )
+                module = parse(own)
+                module.link_in(parse(code.as_module()))
+            else:
+                module.link_in(parse(own))
+                _hide(module, {SEAL_SYMBOL, CLOSE_BACKENDS, *map(call_symbol, entries)})
+                optimize(module, machine)
+            if kernels is not None:
+                module.link_in(parse(kernels.as_module()))
+            data = machine.emit_object(module)
     except RuntimeError as error:
         raise LoweringError("LLVM refused the host code", notes=[str(error)]) from None
     return HostObject(data, machine.triple, cpu, ",".join(filter(None, [features, *needed])))
@@ -136,18 +138,30 @@ def compile_ir(text: str, cpu: str = "", features: str = "", level: int = 3) -> 
 
     machine, *_ = host_machine(cpu, features, level)
     try:
-        module = _parse(llvm, text, machine)
-        _optimize(module, machine, level)
-        return machine.emit_object(module)
+        with _parser(llvm, machine) as parse:
+            module = parse(text)
+            _optimize(module, machine, level)
+            return machine.emit_object(module)
     except RuntimeError as error:
         raise LoweringError("LLVM refuses the text", notes=[str(error)]) from None
 
 
-def _parse(llvm: Any, text: str, machine: Any, context: Any | None = None) -> Any:
-    module = llvm.parse_assembly(text, context)
-    module.triple = machine.triple
-    module.data_layout = str(machine.target_data)
-    return module
+@contextmanager
+def _parser(llvm: Any, machine: Any) -> Generator[Callable[[str], Any]]:
+    """Reads modules, which are there until the end, in a context of their own: several threads may do so at once.
+
+    Garbage collection would take a context before its modules.
+    """
+    with ExitStack() as stack:
+        context = stack.enter_context(llvm.create_context())
+
+        def parse(text: str) -> Any:
+            module = stack.enter_context(llvm.parse_assembly(text, context))
+            module.triple = machine.triple
+            module.data_layout = str(machine.target_data)
+            return module
+
+        yield parse
 
 
 def _hide(module: Any, exported: Collection[str]) -> None:

@@ -4,6 +4,7 @@ import ctypes
 import re
 from collections import deque
 from collections.abc import Callable, Collection, Iterator, Sequence
+from contextlib import AbstractContextManager
 from threading import Thread
 from typing import Any
 
@@ -119,12 +120,12 @@ class Parts:
         self,
         texts: Sequence[str],
         make_machine: Callable[[], Any],
-        parse: Callable[..., Any],
+        parser: Callable[[Any, Any], AbstractContextManager[Callable[[str], Any]]],
         optimize: Callable[[Any, Any], None],
         prefix: str = "",
         exported: Collection[str] = (),
     ) -> None:
-        self._make_machine, self._parse, self._optimize = make_machine, parse, optimize
+        self._make_machine, self._parser, self._optimize = make_machine, parser, optimize
         self._exported = _as_written(exported)
         self._results: list[str | RuntimeError] = [RuntimeError("its thread failed") for _ in texts]
         self._waiting = deque((number, text, f".L{prefix}{number}_") for number, text in enumerate(texts))
@@ -151,9 +152,10 @@ class Parts:
         machine = self._make_machine()
         machine.set_asm_verbosity(False)
         try:
-            module = self._parse(llvm, text, machine, llvm.create_context())
-            self._optimize(module, machine)
-            assembly = _assembly(llvm, module, machine)
+            with self._parser(llvm, machine) as parse:
+                module = parse(text)
+                self._optimize(module, machine)
+                assembly = _assembly(llvm, module, machine)
         except RuntimeError as error:
             self._results[number] = error
             return

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 import gc
 import signal
+import subprocess
 import sys
 import threading
 import time
@@ -351,3 +352,31 @@ def test_turns_of_python_threads_are_as_before_when_the_last_one_leaves():
             assert sys.getswitchinterval() < before
         assert sys.getswitchinterval() < before
     assert sys.getswitchinterval() == before
+
+
+_AT_ONCE = """
+import sys, threading, devscope, numpy as np
+sys.setswitchinterval(1e-5)
+TEXT = '''func.func @main(%x: tensor<?xSIZExf32>) -> tensor<?xSIZExf32> {
+  %0 = arith.addf %x, %x : tensor<?xSIZExf32>
+  return %0 : tensor<?xSIZExf32>
+}'''
+
+def work(first):
+    for size in range(first, first + 3):
+        executable = devscope.compile(TEXT.replace("SIZE", str(size)), cache=False)
+        assert (executable(np.ones((2, size), np.float32)) == 2).all()
+    done.append(first)
+
+done = []
+threads = [threading.Thread(target=work, args=(10 * number + 1,)) for number in range(4)]
+for one in threads: one.start()
+for one in threads: one.join()
+sys.exit(len(done) != 4)
+"""
+
+
+def test_the_first_programs_are_compiled_and_called_by_several_threads_at_once() -> None:
+    """In a process of its own: what is made once for all programs is not there yet."""
+    process = subprocess.run([sys.executable, "-c", _AT_ONCE], capture_output=True, text=True, check=False)
+    assert (process.returncode, process.stderr) == (0, "")
