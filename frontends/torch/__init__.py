@@ -38,6 +38,7 @@ from devscope.frontends import Examples, ImportedSource
 
 _LONGEST = 600
 """Most characters of a message of PyTorch that are shown."""
+_DEFERRED = "prefer_deferred_runtime_asserts_over_guards"
 
 
 def read_function(source: Any, examples: Examples | None, dynamic_shapes: Any = None) -> ImportedSource:
@@ -79,17 +80,19 @@ def read_function(source: Any, examples: Examples | None, dynamic_shapes: Any = 
             with torch.no_grad(), traced_functions(), noted_constants() as constants:
                 with derivatives() as taken:
                     try:
-                        with _tracing(name, constants=constants):
-                            exported = _exported(torch, module, given, named, shapes)
+                        with _tracing(name, constants=constants.notes):
+                            exported = _exported(torch, module, given, named, shapes, constants)
                     except InputError:
                         if not taken:
                             raise
                 if not taken:
                     return exported
-                with _tracing(name, constants=constants):
+                with _tracing(name, constants=constants.notes):
                     if not shapes:
                         return torch.export.export(in_operations(module, given, named), given, named, strict=False)
-                    return _exported(torch, with_gradients(module), given, named, shapes, export_below_autograd)
+                    return _exported(
+                        torch, with_gradients(module), given, named, shapes, constants, export_below_autograd
+                    )
 
         def enlarged(auto: bool) -> Any:
             larger = larger_examples(module, shapes, given, named, auto) if shapes else None
@@ -107,18 +110,25 @@ def read_function(source: Any, examples: Examples | None, dynamic_shapes: Any = 
         return _program(exported, name, lowering)
 
 
-def _exported(torch: Any, module: Any, given: Any, named: Any, shapes: Any, export: Any = None) -> Any:
+def _exported(
+    torch: Any, module: Any, given: Any, named: Any, shapes: Any, constants: Any, export: Any = None
+) -> Any:
     """What it takes for granted of sizes and PyTorch cannot prove is looked at as the program runs."""
     from devscope.frontends.torch.constant_sizes import is_constraint
 
     export = functools.partial(export or torch.export.export, module, given, named, strict=False)
+
     try:
         return export(dynamic_shapes=shapes)
     except torch._dynamo.exc.UserError as error:
         if not is_constraint(error):
             raise
+        with constants.as_sizes() as is_another:
+            for further in [{}, {_DEFERRED: True}] if is_another else []:
+                with suppress(torch._dynamo.exc.UserError):
+                    return export(dynamic_shapes=shapes, **further)
         with suppress(torch._dynamo.exc.UserError):
-            return export(dynamic_shapes=shapes, prefer_deferred_runtime_asserts_over_guards=True)
+            return export(dynamic_shapes=shapes, **{_DEFERRED: True})
         raise
 
 

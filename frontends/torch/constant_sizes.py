@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import linecache
+import os
 import traceback
 from collections.abc import Generator
 from contextlib import ExitStack, contextmanager
 from typing import Any
 from unittest import mock
 
+import sympy
+import torch
 from torch._dynamo.exc import UserError, UserErrorType
 from torch.fx.experimental.sym_node import SymNode
 from torch.fx.experimental.symbolic_shapes import DimConstraints, ShapeEnv
@@ -16,6 +20,7 @@ from devscope.frontends.torch.places import users_frame
 
 _replace, _number = vars(ShapeEnv)["_set_replacement"], SymNode.guard_int
 _advice = DimConstraints.prettify_results
+_TRACERS = tuple(os.path.dirname(str(package.__file__)) + os.sep for package in (torch, sympy))
 _MOST = 2
 
 
@@ -24,30 +29,79 @@ def is_constraint(error: Exception) -> bool:
     return isinstance(error, UserError) and error.error_type == UserErrorType.CONSTRAINT_VIOLATION
 
 
-@contextmanager
-def noted_constants() -> Generator[list[str]]:
-    """Notes on the first lines that make constants of sizes while it is entered, by one thread at a time."""
-    notes: list[str] = []
+class _IntegerKind(type):
+    """``int`` in all but this: of a dynamic size, it is one."""
 
-    def note() -> None:
-        if len(notes) > _MOST:
+    def __call__(cls, *arguments: Any, **named: Any) -> Any:
+        if len(arguments) == 1 and isinstance(arguments[0], torch.SymInt | torch.SymFloat):
+            return torch.sym_int(arguments[0])
+        return int(*arguments, **named)
+
+    def __instancecheck__(cls, instance: Any) -> bool:
+        return isinstance(instance, int)
+
+    def __subclasscheck__(cls, subclass: type) -> bool:
+        return issubclass(subclass, int)
+
+    def __eq__(cls, other: object) -> bool:
+        return other is int or other is cls
+
+    def __hash__(cls) -> int:
+        return hash(int)
+
+
+class _Integer(int, metaclass=_IntegerKind):
+    pass
+
+
+class Constants:
+    """What has made constants of sizes, by one thread at a time."""
+
+    def __init__(self) -> None:
+        self.notes: list[str] = []
+        """On the first lines."""
+        self._globals: dict[str, dict[str, Any]] = {}
+        """Of functions that call ``int``, by their files."""
+
+    def note(self) -> None:
+        frames = {
+            (frame.f_code.co_filename, str(line)): frame
+            for frame, line in reversed([*traceback.walk_stack(None)])
+            if not frame.f_code.co_filename.startswith(_TRACERS)
+        }
+        place = users_frame(frames)
+        if place is None:
             return
-        lines = {(frame.filename, str(frame.lineno)): frame.line or "" for frame in traceback.extract_stack()}
-        place = users_frame(lines)
-        text = f"{':'.join(place or ())} makes a constant of a size: {lines[place] if place else ''}"
-        if place and text not in notes:
-            notes.append(text)
-            if "int(" in lines[place]:
-                notes.append("int() of a size is its number in the example; quotients by // stay dynamic")
+        if "int" in frames[place].f_code.co_names:
+            self._globals[place[0]] = frames[place].f_globals
+        text = (
+            f"{':'.join(place)} makes a constant of a size: {linecache.getline(place[0], int(place[1])).strip()}"
+        )
+        if text not in self.notes and len(self.notes) < _MOST:
+            self.notes.append(text)
+
+    @contextmanager
+    def as_sizes(self) -> Generator[bool]:
+        """While it is entered, ``int`` makes no constants in what has called it; whether there is such."""
+        with ExitStack() as stack:
+            for names in self._globals.values():
+                stack.enter_context(mock.patch.dict(names, {"int": _Integer}))
+            yield bool(self._globals)
+
+
+@contextmanager
+def noted_constants() -> Generator[Constants]:
+    """What makes constants of sizes while it is entered."""
+    found = Constants()
 
     def replace(self: Any, symbol: Any, value: Any, why: str) -> None:
         if value.is_number:
-            note()
+            found.note()
         _replace(self, symbol, value, why)
 
     def number(self: Any, file: str, line: int) -> int:
         if not self.expr.is_number:
-            note()
+            found.note()
         return _number(self, file, line)
 
     def advice(self: Any, *arguments: Any) -> str:
@@ -64,4 +118,4 @@ def noted_constants() -> Generator[list[str]]:
             (DimConstraints, "prettify_results", advice),
         ):
             stack.enter_context(mock.patch.object(owner, name, function))
-        yield notes
+        yield found

@@ -541,9 +541,11 @@ def _clamp(x: _Tensor, least: float | None = None, most: float | None = None) ->
     if not x.dtype.is_floating_point:
         return NotImplemented
     if least is not None:
-        x = _maximum(x, torch.full((), least)) if math.isnan(least) else torch.where(x < least, least, x)
+        by_value = isinstance(least, int | float) and not math.isnan(least)
+        x = torch.where(x < least, least, x) if by_value else _maximum(x, torch.full((), least, dtype=x.dtype))
     if most is not None:
-        x = _minimum(x, torch.full((), most)) if math.isnan(most) else torch.where(x > most, most, x)
+        by_value = isinstance(most, int | float) and not math.isnan(most)
+        x = torch.where(x > most, most, x) if by_value else _minimum(x, torch.full((), most, dtype=x.dtype))
     return x
 
 
