@@ -537,7 +537,7 @@ def _minimum(x: _Tensor, y: _Tensor) -> Any:
 
 
 @TABLE.of(aten.clamp.default, aten.hardtanh.default)
-def _clamp(x: _Tensor, least: float | None = None, most: float | None = None) -> Any:
+def _clamp(x: _Tensor, least: Any = None, most: Any = None) -> Any:
     if not x.dtype.is_floating_point:
         return NotImplemented
     if least is not None:
