@@ -14,6 +14,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 from devscope.errors import DevscopeError, OptionError, option_note
+from devscope.runtime.drivers import device_types
 from devscope.runtime.dtypes import ENTRY_DTYPES
 from devscope.runtime.native import abi, compile_native, runtime_object
 from devscope.runtime.plugins import find_runtime
@@ -89,9 +90,11 @@ def _number(device: str) -> int:
 def _check(program: Program) -> None:
     others = [device.name for device in program.slots()[1:] if device.compiled_for != "opencl"]
     if others:
+        is_ours = others[0].partition(":")[0] in device_types()
+        another = option_note("build it for another target:", "devices", {others[0]: "opencl:0"})
         raise OptionError(
             f"a shared library runs on the host and on OpenCL devices, the program on '{others[0]}'",
-            notes=[option_note("build it for another target:", "devices", {others[0]: "opencl:0"})],
+            notes=[another if is_ours else "build it without the backend that has this device"],
         )
     if count_on_devices(states_of(program)):
         raise OptionError(

@@ -63,6 +63,12 @@ def test_data_stays_on_the_device() -> None:
     assert (counters.h2d.copies, counters.d2h.copies) == (2 * 2 + 1, 2)  # the constant goes there once
 
 
+def test_it_is_in_no_shared_library(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (program := tmp_path / "p.mlir").write_text(TWO)
+    assert main(["build", str(program), "--backend", "vanilla", "--shared", "-o", str(tmp_path / "p.so")]) == 2
+    assert "note: build it without the backend that has this device" in capsys.readouterr().err
+
+
 def test_constants_without_elements() -> None:
     """They are memory of the device, too."""
     text = """func.func @main(%a: tensor<4x0xf32>) -> tensor<4x4xf32> {
