@@ -19,6 +19,7 @@ from devscope.lowering.initial_values import drop_empty_loops, keep_initial_valu
 from devscope.lowering.interop.bindings import dictionary_items, ir
 from devscope.lowering.kernels.accumulators import is_zero_constant
 from devscope.lowering.kernels.biases import add_biases_behind
+from devscope.lowering.kernels.folded_scales import fold_scales
 from devscope.lowering.kernels.normalise import normalise_contractions
 from devscope.lowering.kernels.one_hot import read_rows
 from devscope.lowering.kernels.operands_apart import join_operands, keep_operands_apart
@@ -202,6 +203,8 @@ def _prepare_tensors(
     repeat_extensions(module)
     keep_operands_apart(module)
     fuse(module, run_passes)
+    if for_kernels:
+        fold_scales(module, constants)
     if read_rows(module, constants):
         run_passes(module.operation, pipeline("fuse"))
     join_operands(module)

@@ -72,7 +72,6 @@ def extract_constants(module: Any, table: ConstantTable, most_inline: int) -> No
     fills here: fusion would make invalid scalars of them. Raises LoweringError for a constant whose data cannot be
     read.
     """
-    context = module.context
     declared: set[int] = set()
     first = mlir_util.first_child(module)
     for op in mlir_util.walk(module.operation):
@@ -99,11 +98,47 @@ def extract_constants(module: Any, table: ConstantTable, most_inline: int) -> No
         if number not in declared:
             declared.add(number)
             (first,) = mlir_util.insert(first, f'memref.global "private" @{name} : {memref}')
-        build = mlir_util.Builder(op)
-        symbol = ir.FlatSymbolRefAttr.get(name, context)
-        buffer = build.value("memref.get_global", [], memref, {"name": symbol})
-        restrict = {"restrict": ir.UnitAttr.get(context)}
-        mlir_util.replace_op(op, [build.value("bufferization.to_tensor", [buffer], type_, restrict)])
+        mlir_util.replace_op(op, [_read(mlir_util.Builder(op), name, memref, type_)])
+
+
+def constant_symbol(tensor: Any) -> str:
+    """The name of the constant in a table that ``tensor`` reads, reshaped maybe; empty if it is none."""
+    op = mlir_util.maker(tensor)
+    while op is not None and op.name in ("tensor.collapse_shape", "tensor.expand_shape"):
+        op = mlir_util.maker(op.operands[0])
+    read = mlir_util.maker(op.operands[0]) if op is not None and op.name == "bufferization.to_tensor" else None
+    if read is None or read.name != "memref.get_global":
+        return ""
+    name = ir.FlatSymbolRefAttr(read.attributes["name"]).value
+    return name if name.startswith(CONSTANT_PREFIX) else ""
+
+
+def tensor_elements(tensor: Any, table: ConstantTable) -> np.ndarray[Any, Any] | None:
+    """The elements of a tensor that is a constant, in the table or not; None if it is none."""
+    if name := constant_symbol(tensor):
+        return table.arrays[constant_number(name)].reshape(ir.RankedTensorType(tensor.type).shape)
+    op = mlir_util.maker(tensor)
+    return None if op is None or op.name != "arith.constant" else constant_array(constant_value(op), {})
+
+
+def constant_tensor(op: Any, array: np.ndarray[Any, Any], element: Any, table: ConstantTable) -> Any:
+    """A tensor in front of ``op`` that is a new constant of the table; ``element``: its type."""
+    module = op
+    while module.name != "builtin.module":
+        module = module.parent
+    name = f"{CONSTANT_PREFIX}{table.add(array, str(element))}"
+    memref = mlir_util.buffer_type(array.shape, element)
+    mlir_util.insert(mlir_util.first_child(module), f'memref.global "private" @{name} : {memref}')
+    type_ = ir.RankedTensorType.get(array.shape, element, loc=op.location)
+    return _read(mlir_util.Builder(op), name, memref, type_)
+
+
+def _read(build: mlir_util.Builder, name: str, memref: Any, type_: Any) -> Any:
+    context = memref.context
+    symbol = ir.FlatSymbolRefAttr.get(name, context)
+    buffer = build.value("memref.get_global", [], memref, {"name": symbol})
+    restrict = {"restrict": ir.UnitAttr.get(context)}
+    return build.value("bufferization.to_tensor", [buffer], type_, restrict)
 
 
 def constant_value(constant: Any) -> Any:

@@ -12,7 +12,7 @@ from typing import Any
 from devscope.lowering import mlir_util
 from devscope.lowering.interop import bindings
 from devscope.lowering.interop.bindings import ir, walk
-from devscope.lowering.kernels.operands_apart import insert_copy, is_elementwise, join_operands, maker
+from devscope.lowering.kernels.operands_apart import insert_copy, is_elementwise, join_operands
 from devscope.lowering.mlir_util import RunPasses
 from devscope.lowering.pipelines import pipeline
 
@@ -47,7 +47,7 @@ def _ask_for_sizes(module: Any, run_passes: RunPasses) -> None:
         return
     run_passes(module.operation, pipeline("empty_outputs"))
     for op in mlir_util.named(module.operation, "tensor.dim"):
-        while (source := maker(op.operands[0])) is not None:
+        while (source := mlir_util.maker(op.operands[0])) is not None:
             if not source.name.startswith("linalg.") and _CUT not in source.attributes:
                 break
             outputs = list(source.operands)[-len(source.results) :]

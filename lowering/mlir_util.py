@@ -253,6 +253,12 @@ def insert(before: Any, text: str, operands: Sequence[Any] = ()) -> list[Any]:
     return made
 
 
+def maker(value: Any, name: str = "") -> Any | None:
+    """The operation that makes ``value``, if it has that name."""
+    op = None if isinstance(value.owner, ir.Block) else value.owner.operation
+    return op if op is not None and op.name.startswith(name) else None
+
+
 def operand_groups(op: Any) -> list[list[Any]]:
     """The operands of ``op`` in the groups that its ``operandSegmentSizes`` tells apart."""
     operands = iter(list(op.operands))

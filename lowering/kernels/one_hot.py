@@ -10,13 +10,7 @@ from typing import Any
 import numpy as np
 
 from devscope.lowering import mlir_util
-from devscope.lowering.constants import (
-    CONSTANT_PREFIX,
-    ConstantTable,
-    constant_array,
-    constant_number,
-    constant_value,
-)
+from devscope.lowering.constants import ConstantTable, constant_tensor, tensor_elements
 from devscope.lowering.interop import bindings
 from devscope.lowering.interop.bindings import ir
 from devscope.lowering.kernels.normalise import contractions_of
@@ -49,14 +43,10 @@ def read_rows(module: Any, constants: ConstantTable) -> bool:
     return changed
 
 
-def _maker(value: Any) -> Any | None:
-    return None if isinstance(value.owner, ir.Block) else value.owner.operation
-
-
 def _one_hot(value: Any, linalg: Any, constants: ConstantTable) -> _OneHot | None:
-    op = _maker(value)
+    op = mlir_util.maker(value)
     if op is not None and op.name == "bufferization.alloc_tensor" and len(op.operands):
-        op = _maker(list(op.operands)[-1])
+        op = mlir_util.maker(list(op.operands)[-1])
     if op is None or op.name != "linalg.generic" or len(op.results) != 1:
         return None
     *before, end = mlir_util.children(op)
@@ -88,7 +78,7 @@ def _axis(
     if value in arguments[:-1]:
         number = arguments.index(value)
         axes = [index.position for index in maps[number].results if isinstance(index, ir.AffineDimExpr)]
-        array = _array(op.operands[number], constants)
+        array = tensor_elements(op.operands[number], constants)
         if len(axes) != 1 or array is None:
             return None
         size = ir.RankedTensorType(op.results[0].type).shape[axes[0]]
@@ -104,26 +94,6 @@ def _is_loop(index: Any, loop: int) -> bool:
     return isinstance(index, ir.AffineDimExpr) and index.position == loop
 
 
-def _symbol(value: Any) -> str:
-    """Of the constant in the table that a tensor is; empty if it is none."""
-    op = _maker(value)
-    if op is None or op.name != "bufferization.to_tensor":
-        return ""
-    read = _maker(op.operands[0])
-    if read is None or read.name != "memref.get_global":
-        return ""
-    name = ir.FlatSymbolRefAttr(read.attributes["name"]).value
-    return name if name.startswith(CONSTANT_PREFIX) else ""
-
-
-def _array(value: Any, constants: ConstantTable) -> np.ndarray[Any, Any] | None:
-    """The elements of a tensor that is a constant."""
-    if name := _symbol(value):
-        return constants.arrays[constant_number(name)].reshape(ir.RankedTensorType(value.type).shape)
-    op = _maker(value)
-    return None if op is None or op.name != "arith.constant" else constant_array(constant_value(op), {})
-
-
 def _replace(op: Any, number: int, found: _OneHot, linalg: Any, constants: ConstantTable) -> bool:
     maps = [ir.AffineMapAttr(attribute).value for attribute in linalg.get_indexing_maps(op)]
     matrix, init = op.operands[1 - number], op.operands[2]
@@ -137,7 +107,7 @@ def _replace(op: Any, number: int, found: _OneHot, linalg: Any, constants: Const
         return False
     places = [index.position for index in of_matrix.results]
     if not element.startswith("i"):
-        array = _array(matrix, constants)
+        array = tensor_elements(matrix, constants)
         if array is None or array.dtype.kind != "f" or not np.isfinite(array).all():
             return False
         if places[-1] == summed:  # rows are read side by side
@@ -181,7 +151,7 @@ def _replace(op: Any, number: int, found: _OneHot, linalg: Any, constants: Const
         """,
         [found.numbers, matrix, init],
     )
-    copy = _maker(op.operands[number])
+    copy = mlir_util.maker(op.operands[number])
     mlir_util.replace_op(op, made.results)
     if copy is not None and copy.name == "bufferization.alloc_tensor" and not list(copy.results[0].uses):
         copy.erase()
@@ -190,17 +160,5 @@ def _replace(op: Any, number: int, found: _OneHot, linalg: Any, constants: Const
 
 def _turned(op: Any, matrix: Any, array: np.ndarray[Any, Any], axis: int, constants: ConstantTable) -> Any:
     """A constant like ``matrix`` whose ``axis`` is the first one."""
-    type_ = ir.RankedTensorType(matrix.type)
     turned = np.ascontiguousarray(np.moveaxis(array, axis, 0))
-    name = f"{CONSTANT_PREFIX}{constants.add(turned, str(type_.element_type))}"
-    memref = mlir_util.buffer_type(turned.shape, type_.element_type)
-    module = op
-    while module.name != "builtin.module":
-        module = module.parent
-    first = mlir_util.first_child(module)
-    mlir_util.insert(first, f'memref.global "private" @{name} : {memref}')
-    build, symbol = mlir_util.Builder(op), ir.FlatSymbolRefAttr.get(name, op.context)
-    buffer = build.value("memref.get_global", [], memref, {"name": symbol})
-    tensor = ir.RankedTensorType.get(turned.shape, type_.element_type, loc=op.location)
-    attributes = {"restrict": ir.UnitAttr.get(op.context)}
-    return build.value("bufferization.to_tensor", [buffer], tensor, attributes)
+    return constant_tensor(op, turned, ir.RankedTensorType(matrix.type).element_type, constants)

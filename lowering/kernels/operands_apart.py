@@ -79,7 +79,7 @@ def _is_slow(value: Any, linalg: Any) -> bool:
     slow = of_products = False
     waiting, seen = [value], set[Any]()
     while waiting:
-        op = maker(waiting.pop())
+        op = mlir_util.maker(waiting.pop())
         if op is None or op in seen:
             continue
         seen.add(op)
@@ -108,8 +108,8 @@ def _parts_sums(op: Any, maps: list[Any], number: int, linalg: Any) -> bool:
 
     Read where they are, they would be sums in a loop around the kernel: heads of an attention in front of a layer.
     """
-    reshape = maker(op.operands[number], "tensor.collapse_shape")
-    transpose = None if reshape is None else maker(reshape.operands[0])
+    reshape = mlir_util.maker(op.operands[number], "tensor.collapse_shape")
+    transpose = None if reshape is None else mlir_util.maker(reshape.operands[0])
     moved = None if transpose is None else moved_axes(transpose, linalg)
     if reshape is None or transpose is None or moved is None:
         return False
@@ -127,12 +127,6 @@ def _parts_sums(op: Any, maps: list[Any], number: int, linalg: Any) -> bool:
 
 def _reassociation(op: Any) -> Any:
     return ir.ArrayAttr(op.attributes["reassociation"])
-
-
-def maker(value: Any, name: str = "") -> Any | None:
-    """The operation that makes ``value``, if it has that name."""
-    op = None if isinstance(value.owner, ir.Block) else value.owner.operation
-    return op if op is not None and op.name.startswith(name) else None
 
 
 def insert_copy(user: Any, number: int, mark: str = _KEPT) -> None:
