@@ -39,17 +39,11 @@ class Random:
         return tuple(self.pick(sizes) for _ in range(self.integer(least, most + 1)))
 
     def array(self, shape: Sequence[int], dtype: str, special: float = 0.0, scale: float = 2.0) -> Any:
-        d = (
-            np.dtype(dtype)
-            if hasattr(np, dtype.rstrip("0123456789_"))
-            or (dtype.startswith(("int", "uint")) and dtype in (*S, *U))
-            else None
-        )
         if dtype == "bool":
             return self.rng.random(shape) < 0.5
         if dtype in C:
             x = (self.rng.standard_normal(shape) + 1j * self.rng.standard_normal(shape)) * scale
-            return np.asarray(x, d)
+            return np.asarray(x, dtype)
         if dtype in S:
             info = np.iinfo(dtype)
             small = self.rng.integers(-9, 10, shape)
