@@ -77,6 +77,8 @@ class _Sums:
 
 def _sums_of(value: Any) -> _Sums | None:
     """What makes ``value`` for one reader, if that are sums of products."""
+    if not isinstance(value.type, ir.RankedTensorType):
+        return None
     op, axes = _maker_for_one(value), [[axis] for axis in range(ir.RankedTensorType(value.type).rank)]
     if op is not None and op.name == "tensor.collapse_shape":
         axes = [[axis.value for axis in group] for group in op.attributes["reassociation"]]
@@ -149,9 +151,12 @@ class _Chain:
 
     def _array(self, number: int) -> _Array | None:
         """An input that is a constant, by loops."""
-        if number >= len(self.op.operands) - len(self.op.results):
+        value = self.op.operands[number]
+        if number >= len(self.op.operands) - len(self.op.results) or not isinstance(
+            value.type, ir.RankedTensorType
+        ):
             return None
-        array, loops = tensor_elements(self.op.operands[number], self._constants), _loops(self.maps[number])
+        array, loops = tensor_elements(value, self._constants), _loops(self.maps[number])
         if array is None or array.dtype.kind != "f" or array.size > _MOST_CONSTANTS:
             return None
         shape = [1] * self.maps[number].n_dims

@@ -110,3 +110,34 @@ def test_weights_that_are_not_finite() -> None:
         (got,), (want,) = run(rng, "cpu:0", w, [1, 1, 0, 1])
     np.testing.assert_array_equal(np.isnan(got), np.isnan(want))
     np.testing.assert_allclose(got, want, rtol=1e-4, atol=1e-4)
+
+
+def test_numbers_as_operands() -> None:
+    rng = np.random.default_rng(3)
+    w, x = (rng.standard_normal(shape, dtype=np.float32) for shape in ((16, 20), (20, 30)))
+    text = f"""
+    func.func @main(%x: tensor<20x30xf32>, %given: f32, %chosen: i1) -> tensor<16x30xf32> {{
+      %w = arith.constant {literal(w)}
+      %zero = arith.constant 0.0 : f32
+      %two = arith.constant 2.0 : f32
+      %empty = tensor.empty() : tensor<16x30xf32>
+      %fill = linalg.fill ins(%zero : f32) outs(%empty : tensor<16x30xf32>) -> tensor<16x30xf32>
+      %sums = linalg.matmul ins(%w, %x : tensor<16x20xf32>, tensor<20x30xf32>)
+        outs(%fill : tensor<16x30xf32>) -> tensor<16x30xf32>
+      %done = linalg.generic {{indexing_maps = [affine_map<(m, n) -> (m, n)>, affine_map<(m, n) -> ()>,
+          affine_map<(m, n) -> ()>, affine_map<(m, n) -> ()>, affine_map<(m, n) -> (m, n)>],
+          iterator_types = ["parallel", "parallel"]}}
+        ins(%sums, %two, %given, %chosen : tensor<16x30xf32>, f32, f32, i1) outs(%empty : tensor<16x30xf32>) {{
+      ^bb0(%s: f32, %t: f32, %g: f32, %c: i1, %o: f32):
+        %twice = arith.mulf %s, %t : f32
+        %less = arith.subf %twice, %t : f32
+        %more = arith.mulf %less, %g : f32
+        %r = arith.select %c, %more, %g : f32
+        linalg.yield %r : f32
+      }} -> tensor<16x30xf32>
+      return %done : tensor<16x30xf32>
+    }}
+    """
+    with devscope.compile(text, cache=False) as executable:
+        got = executable(x, np.float32(3), np.bool_(True))
+    np.testing.assert_allclose(got, (2 * (w @ x) - 2) * 3, rtol=1e-4, atol=1e-4)
