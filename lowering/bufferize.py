@@ -17,7 +17,7 @@ from devscope.lowering.expansions import expand, scan
 from devscope.lowering.fusion_rounds import fuse
 from devscope.lowering.initial_values import drop_empty_loops, keep_initial_values, release_initial_values
 from devscope.lowering.interop.bindings import dictionary_items, ir
-from devscope.lowering.kernels.accumulators import is_zero_constant
+from devscope.lowering.kernels.accumulators import fills_with_zero
 from devscope.lowering.kernels.biases import add_biases_behind
 from devscope.lowering.kernels.folded_scales import fold_scales
 from devscope.lowering.kernels.normalise import normalise_contractions
@@ -331,9 +331,9 @@ def _writes_over(op: Any, number: int) -> bool:
 def _has_place(op: Any) -> bool:
     """Whether ``op`` writes to a buffer of its own: also in a loop what fills with zeros, which kernels leave out,
     and what follows a contraction."""
-    makers = [value.owner.operation for value in op.operands if not isinstance(value.owner, ir.Block)]
     if op.name == "linalg.fill":
-        return bool(makers) and makers[0].name == "arith.constant" and is_zero_constant(makers[0])
+        return fills_with_zero(op)
+    makers = [value.owner.operation for value in op.operands if not isinstance(value.owner, ir.Block)]
     return not _is_in_loop(op) or any(
         kind in maker.name for maker in makers for kind in ("contract", "conv", "mat")
     )

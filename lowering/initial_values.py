@@ -26,7 +26,7 @@ def drop_empty_loops(module: Any) -> None:
     """Leave out the operations on tensors of ``module`` one of whose loops is known to have no iterations."""
     for op in _on_tensors(module):
         shapes = [value.type.shape for value in op.operands if isinstance(value.type, ir.RankedTensorType)]
-        if any(0 in shape for shape in shapes) and 0 in _extents(op, _loops(op)).values():
+        if any(0 in shape for shape in shapes) and 0 in _extents(op, loops_by_axis(op)).values():
             mlir_util.replace_op(op, list(op.operands)[-len(op.results) :])
 
 
@@ -39,7 +39,7 @@ def keep_initial_values(module: Any) -> None:
     dynamic = ir.ShapedType.get_dynamic_size()
     for op in _on_tensors(module):
         if op.name in ("linalg.generic", "linalg.reduce"):
-            loops = _loops(op)
+            loops = loops_by_axis(op)
             results = loops[-len(op.results) :]
             in_all = set[int | None].intersection(*map(set, results))
             unknown = [n for n, extent in _extents(op, loops).items() if extent == dynamic and n not in in_all]
@@ -62,7 +62,7 @@ def _on_tensors(module: Any) -> list[Any]:
     return [op for op in mlir_util.walk(module.operation) if op.name.startswith("linalg.") and len(op.results)]
 
 
-def _loops(op: Any) -> list[list[int | None]]:
+def loops_by_axis(op: Any) -> list[list[int | None]]:
     """Of each operand, the loop that indexes each axis; None for an index that is more than a loop.
 
     Empty for what has no indexing maps, such as ``linalg.softmax``.

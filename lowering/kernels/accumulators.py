@@ -3,6 +3,7 @@
 from typing import Any
 
 from devscope.dialects.op_facts import facts
+from devscope.lowering import mlir_util
 from devscope.lowering.interop.bindings import ir
 
 
@@ -45,9 +46,10 @@ def zeros_before(op: Any, buffer: Any) -> Any | None:
     return fill if text and is_zero(text) else None
 
 
-def is_zero_constant(op: Any) -> bool:
-    """Of an ``arith.constant`` of a number."""
-    number = str(op.attributes["value"]).rpartition(" : ")[0]
+def fills_with_zero(op: Any) -> bool:
+    """Whether ``op`` is a ``linalg.fill`` with a constant that is zero."""
+    constant = mlir_util.maker(op.operands[0], "arith.constant") if op.name == "linalg.fill" else None
+    number = "" if constant is None else str(constant.attributes["value"]).rpartition(" : ")[0]
     return bool(number) and is_zero(number)
 
 

@@ -14,9 +14,9 @@ import numpy as np
 
 from devscope.lowering import mlir_util
 from devscope.lowering.constants import ConstantTable, constant_tensor, tensor_elements
-from devscope.lowering.interop import bindings
+from devscope.lowering.initial_values import loops_by_axis
 from devscope.lowering.interop.bindings import ir
-from devscope.lowering.kernels.accumulators import is_zero_constant
+from devscope.lowering.kernels.accumulators import fills_with_zero
 from devscope.lowering.kernels.contraction_match import sums_products
 from devscope.runtime.dtypes import DTYPES
 
@@ -48,21 +48,20 @@ _EVALUATED: Mapping[str, Callable[..., Any]] = {
 
 def fold_scales(module: Any, constants: ConstantTable) -> None:
     """Rewrite the elementwise operations on tensors of ``module`` that begin so, once they are fused."""
-    linalg = bindings.load("_mlir_libs._mlirDialectsLinalg")
     for op in mlir_util.named(module.operation, "linalg.generic"):
         folded: Any | None = op
         while folded is not None:
-            folded = _fold_one(folded, linalg, constants)
+            folded = _fold_one(folded, constants)
 
 
-def _fold_one(op: Any, linalg: Any, constants: ConstantTable) -> Any | None:
+def _fold_one(op: Any, constants: ConstantTable) -> Any | None:
     """What ``op`` becomes if one of its inputs is what it is done for; else None."""
     for number, value in enumerate(list(op.operands)[: -len(op.results)] if op.results else []):
         sums = _sums_of(value)
         if sums is None or str(value.type.element_type) not in ("f32", "f64"):
             continue
-        chain = _Chain(op, number, linalg, constants)
-        if chain.steps and (made := _fold(chain, sums, linalg, constants)) is not None:
+        chain = _Chain(op, number, constants)
+        if chain.steps and (made := _fold(chain, sums, constants)) is not None:
             return made
     return None
 
@@ -99,10 +98,10 @@ class _Chain:
     those for which they are the same.
     """
 
-    def __init__(self, op: Any, number: int, linalg: Any, constants: ConstantTable) -> None:
+    def __init__(self, op: Any, number: int, constants: ConstantTable) -> None:
         self.op, self.number = op, number
         self._constants = constants
-        self.maps = [ir.AffineMapAttr(attribute).value for attribute in linalg.get_indexing_maps(op)]
+        self.loops = loops_by_axis(op)
         self._arguments = list(mlir_util.entry_block(op).arguments)
         self.steps: list[Any] = []
         self.scale: _Array = np.ones(())
@@ -156,10 +155,10 @@ class _Chain:
             value.type, ir.RankedTensorType
         ):
             return None
-        array, loops = tensor_elements(value, self._constants), _loops(self.maps[number])
+        array, loops = tensor_elements(value, self._constants), self.loops[number]
         if array is None or array.dtype.kind != "f" or array.size > _MOST_CONSTANTS:
             return None
-        shape = [1] * self.maps[number].n_dims
+        shape = [1] * len(ir.ArrayAttr(self.op.attributes["iterator_types"]))
         for loop, size in zip(loops, array.shape, strict=True):
             if loop is not None:
                 shape[loop] = size
@@ -169,39 +168,33 @@ class _Chain:
         return np.transpose(array, sorted(range(array.ndim), key=places.__getitem__)).reshape(shape)
 
 
-def _loops(map_: Any) -> list[int | None]:
-    """By axis; None for an index that is not a loop alone."""
-    return [index.position if isinstance(index, ir.AffineDimExpr) else None for index in map_.results]
-
-
 def _loops_of(array: _Array) -> list[int]:
     """Along which ``array`` is not the same."""
     return [loop for loop, size in enumerate(np.shape(array)) if size != 1]
 
 
-def _fold(chain: _Chain, sums: _Sums, linalg: Any, constants: ConstantTable) -> Any | None:
+def _fold(chain: _Chain, sums: _Sums, constants: ConstantTable) -> Any | None:
     scale, shift = chain.scale, chain.shift
     scales, shifts = bool(np.any(scale != 1)), bool(np.any(shift != 0))
     if not scales or not (np.all(np.isfinite(scale)) and np.all(np.isfinite(shift))):
         return None
-    if _scale_weights(chain, sums, linalg, constants):
+    if _scale_weights(chain, sums, constants):
         scales = False
     elif len(chain.steps) <= scales + shifts:
         return None
     return _rewrite(chain, scale if scales else None, shift if shifts else None, constants)
 
 
-def _scale_weights(chain: _Chain, sums: _Sums, linalg: Any, constants: ConstantTable) -> bool:
+def _scale_weights(chain: _Chain, sums: _Sums, constants: ConstantTable) -> bool:
     """Multiply the weights of ``sums``, which are not long, if they are constant."""
     op = sums.op
-    fill = mlir_util.maker(op.operands[2], "linalg.fill")
-    zero = None if fill is None else mlir_util.maker(fill.operands[0], "arith.constant")
-    if zero is None or not is_zero_constant(zero):
+    fill = mlir_util.maker(op.operands[2])
+    if fill is None or not fills_with_zero(fill):
         return False
-    of = [_loops(ir.AffineMapAttr(attribute).value) for attribute in linalg.get_indexing_maps(op)]
+    of = loops_by_axis(op)
     channels: list[int | None] = []
     sizes: list[int] = []
-    of_value = _loops(chain.maps[chain.number])
+    of_value = chain.loops[chain.number]
     for loop in _loops_of(chain.scale):
         if loop not in of_value:
             return False
@@ -238,7 +231,8 @@ def _rewrite(chain: _Chain, scale: Any, shift: Any, constants: ConstantTable) ->
     op, block = chain.op, mlir_util.entry_block(chain.op)
     inputs = range(len(op.operands) - len(op.results))
     element = chain.last.type
-    operands, maps = list(op.operands), list(chain.maps)
+    operands, maps = list(op.operands), list(ir.ArrayAttr(op.attributes["indexing_maps"]))
+    count = len(ir.ArrayAttr(op.attributes["iterator_types"]))
     build = mlir_util.Builder(chain.steps[0])
     made = block.arguments[chain.number]
     for name, value in (("arith.mulf", scale), ("arith.addf", shift)):
@@ -247,7 +241,7 @@ def _rewrite(chain: _Chain, scale: Any, shift: Any, constants: ConstantTable) ->
             array = np.asarray(value, DTYPES[str(element)]).reshape([np.shape(value)[loop] for loop in loops])
             index = [ir.AffineDimExpr.get(loop, op.context) for loop in loops]
             operands.append(constant_tensor(op, array, element, constants))
-            maps.append(ir.AffineMap.get(maps[0].n_dims, 0, index, op.context))
+            maps.append(ir.AffineMapAttr.get(ir.AffineMap.get(count, 0, index, op.context)))
             made = build.value(name, [made, block.add_argument(element, op.location)], element)
     chain.last.replace_all_uses_with(made)
     for step in reversed(mlir_util.children(op)[:-1]):
@@ -263,7 +257,7 @@ def _rewrite(chain: _Chain, scale: Any, shift: Any, constants: ConstantTable) ->
         if number not in used:
             block.erase_argument(number)
     attributes = dict(op.attributes.items())
-    attributes["indexing_maps"] = ir.ArrayAttr.get([ir.AffineMapAttr.get(maps[number]) for number in order])
+    attributes["indexing_maps"] = ir.ArrayAttr.get([maps[number] for number in order])
     groups = [operands[number] for number in order]
     split = len(order) - len(results)
     new = mlir_util.Builder(op).grouped(

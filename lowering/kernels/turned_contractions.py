@@ -19,10 +19,9 @@ def turned_plan(op: Any, found: Contraction, constants: PackedConstants) -> conv
     if not constants.has(a.value) or any(loop in a.axes for loop in (*found.loops["b"], *found.outer)):
         return None
     image = image_of(op, b.value)
-    loops = [loop for loop, _ in sorted(b.axes.items(), key=lambda item: item[1])]
     axes = [
         Axis(loop, 1, None, 1, place) if loop in c.axes else Axis(None, 1, loop, 1, place)
-        for loop, place in zip(loops, image.axes, strict=True)
+        for loop, place in zip(b.axes, image.axes, strict=True)
     ]
     combine = "arith.addf" if found.element.startswith("f") else "arith.addi"
     x, w = (_element(op, operand, found) for operand in (b, a))
@@ -35,5 +34,6 @@ def turned_plan(op: Any, found: Contraction, constants: PackedConstants) -> conv
 
 
 def _element(op: Any, operand: Operand, found: Contraction) -> Element:
-    number = next(n for n, value in enumerate(op.operands) if value == operand.value)
-    return Element(number, "" if operand.element == found.element else found.extend, None)
+    return Element(
+        list(op.operands).index(operand.value), "" if operand.element == found.element else found.extend, None
+    )
