@@ -22,6 +22,17 @@ def _product(w: Writer) -> None:
     w.op("Identity", w.squeeze(w.op("MatMul", *sides), side - 2), result=0)
 
 
+@rewrites("Gemm")
+def _scaled_product(w: Writer) -> None:
+    """Where nothing is added, torch-mlir does not scale."""
+    moved(w.graph, w.node)
+    if w.has(2) or w.attr("alpha", 1.0) == 1:
+        w.op("Gemm", *w.node.input, result=0, **w.attributes)
+        return
+    product = w.op("Gemm", w[0], w[1], **{**w.attributes, "alpha": 1.0})
+    w.op("Mul", product, w.number(w.attr("alpha")), result=0)
+
+
 @rewrites("Det")
 def _determinant(w: Writer) -> None:
     """By Laplace's rule on columns, over subsets of rows: torch-mlir's exchanges no rows."""

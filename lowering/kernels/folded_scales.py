@@ -119,15 +119,19 @@ class _Chain:
         other = None if step.name == "arith.divf" and place == 1 else self._evaluate(step.operands[1 - place])
         if other is None:
             return False
-        other = other.astype(np.float64)
+        other, scale, shift = other.astype(np.float64), self.scale, self.shift
         if step.name in ("arith.mulf", "arith.divf"):
             by = np.multiply if step.name == "arith.mulf" else np.divide
-            self.scale, self.shift = np.asarray(by(self.scale, other)), np.asarray(by(self.shift, other))
+            scale, shift = by(scale, other), by(shift, other)
         else:
             if step.name == "arith.subf":
                 other, sign = (-other, 1) if place == 0 else (other, -1)
-                self.scale, self.shift = np.asarray(sign * self.scale), np.asarray(sign * self.shift)
-            self.shift = np.asarray(self.shift + other)
+                scale, shift = sign * scale, sign * shift
+            shift = shift + other
+        dtype = np.dtype(DTYPES[str(self.last.type)])
+        if not (_is_normal(scale, dtype) and _is_normal(shift, dtype)):
+            return False
+        self.scale, self.shift = np.asarray(scale), np.asarray(shift)
         self.steps.append(step)
         self.last = step.results[0]
         return True
@@ -168,6 +172,12 @@ class _Chain:
         return np.transpose(array, sorted(range(array.ndim), key=places.__getitem__)).reshape(shape)
 
 
+def _is_normal(exact: _Array, dtype: np.dtype[Any]) -> bool:
+    """Whether numbers of ``dtype`` are near ``exact``: none is too large, or so small that digits get lost."""
+    rounded = np.abs(np.asarray(exact).astype(dtype))
+    return bool(np.all((exact == 0) | (rounded >= np.finfo(dtype).tiny) & np.isfinite(rounded)))
+
+
 def _loops_of(array: _Array) -> list[int]:
     """Along which ``array`` is not the same."""
     return [loop for loop, size in enumerate(np.shape(array)) if size != 1]
@@ -176,7 +186,7 @@ def _loops_of(array: _Array) -> list[int]:
 def _fold(chain: _Chain, sums: _Sums, constants: ConstantTable) -> Any | None:
     scale, shift = chain.scale, chain.shift
     scales, shifts = bool(np.any(scale != 1)), bool(np.any(shift != 0))
-    if not scales or not (np.all(np.isfinite(scale)) and np.all(np.isfinite(shift))):
+    if not scales:
         return None
     if _scale_weights(chain, sums, constants):
         scales = False
@@ -217,11 +227,9 @@ def _scale_weights(chain: _Chain, sums: _Sums, constants: ConstantTable) -> bool
         factors = np.transpose(chain.scale.reshape(sizes), order)
         with np.errstate(all="ignore"):
             exact = array * factors.reshape([shape[loop] if loop in channels else 1 for loop in loops])
-            scaled = exact.astype(array.dtype)
-            is_normal = (np.abs(scaled) >= np.finfo(array.dtype).tiny) | (exact == 0)
-        if np.all(np.isfinite(scaled) & is_normal):
-            op.operands[number] = constant_tensor(op, scaled, element, constants)
-            return True
+            if _is_normal(exact, array.dtype):
+                op.operands[number] = constant_tensor(op, exact.astype(array.dtype), element, constants)
+                return True
     return False
 
 

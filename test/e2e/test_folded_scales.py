@@ -112,14 +112,16 @@ def test_weights_that_are_not_finite() -> None:
     np.testing.assert_allclose(got, want, rtol=1e-4, atol=1e-4)
 
 
-def test_numbers_as_operands() -> None:
+@pytest.mark.parametrize("number", [2, 1e30], ids=str)
+def test_numbers_as_operands(number: float) -> None:
+    """Also where their product is too large."""
     rng = np.random.default_rng(3)
     w, x = (rng.standard_normal(shape, dtype=np.float32) for shape in ((16, 20), (20, 30)))
     text = f"""
     func.func @main(%x: tensor<20x30xf32>, %given: f32, %chosen: i1) -> tensor<16x30xf32> {{
       %w = arith.constant {literal(w)}
       %zero = arith.constant 0.0 : f32
-      %two = arith.constant 2.0 : f32
+      %two = arith.constant {number:.1e} : f32
       %empty = tensor.empty() : tensor<16x30xf32>
       %fill = linalg.fill ins(%zero : f32) outs(%empty : tensor<16x30xf32>) -> tensor<16x30xf32>
       %sums = linalg.matmul ins(%w, %x : tensor<16x20xf32>, tensor<20x30xf32>)
@@ -131,7 +133,8 @@ def test_numbers_as_operands() -> None:
       ^bb0(%s: f32, %t: f32, %g: f32, %c: i1, %o: f32):
         %twice = arith.mulf %s, %t : f32
         %less = arith.subf %twice, %t : f32
-        %more = arith.mulf %less, %g : f32
+        %again = arith.mulf %less, %t : f32
+        %more = arith.mulf %again, %g : f32
         %r = arith.select %c, %more, %g : f32
         linalg.yield %r : f32
       }} -> tensor<16x30xf32>
@@ -140,4 +143,7 @@ def test_numbers_as_operands() -> None:
     """
     with devscope.compile(text, cache=False) as executable:
         got = executable(x, np.float32(3), np.bool_(True))
-    np.testing.assert_allclose(got, (2 * (w @ x) - 2) * 3, rtol=1e-4, atol=1e-4)
+    number = np.float32(number)
+    with np.errstate(all="ignore"):
+        want = (number * (w @ x) - number) * number * 3
+    np.testing.assert_allclose(got, want, rtol=1e-4, atol=1e-4)

@@ -301,6 +301,7 @@ CASES: dict[str, tuple[list[Any], dict[str, list[int | str]], dict[str, Any]]] =
             node("Less", "y x", "below"), node("Where", "below x row", "chosen"),
             node("Shape", "sum", "shape"), node("Expand", "x shape", "wide0"), node("Expand", "y three", "wide1"),
             node("MatMul", "a b", "products"), node("Gemm", "m w c", "layer", beta=0.5),
+            node("Gemm", "m w", "twice", alpha=2.0),
             node("If", "yes", "branch", then_branch=helper.make_graph(
                 [node("Sub", "y x", "difference")], "then", [],
                 [helper.make_tensor_value_info("difference", TensorProto.FLOAT, None)],
