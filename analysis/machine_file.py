@@ -36,7 +36,7 @@ def machine_text(path: str | os.PathLike[str]) -> str:
 
 def parse_machine(text: str, source: str) -> Machine:
     """As `read_machine`, for the text of a file called ``source``."""
-    return _Reader(source).machine(decoded(text, source, _WHAT, MachineFileError))
+    return _Reader(source).machine(decoded(text, source, MachineFileError, f"{_WHAT}: TOML or JSON"))
 
 
 class _Reader:

@@ -4,50 +4,27 @@ from __future__ import annotations
 
 import os
 import re
-import tomllib
 from typing import Any, NoReturn
 
 from devscope.analysis.placement import AUTO, LIMITS, PATTERNS, Placement, Rule
-from devscope.errors import InputError, OptionError, SourceLocation
+from devscope.analysis.text_files import decoded, read_text
+from devscope.errors import OptionError, PlacementFileError, SourceLocation
 
-_MOST_BYTES = 1 << 24
 _KEYS = ("device", *PATTERNS, *LIMITS)
 _HEAD = re.compile(r"^\s*\[\[\s*rule\s*\]\]", re.MULTILINE)
-_AT = re.compile(r"(.*) \(at (?:line (\d+), column (\d+)|end of document)\)", re.DOTALL)
 _SEE = 'a rule is a table [[rule]] with device = "TYPE:NUMBER" and conditions, see docs/placing.md'
 
 
 def read_placement(path: str) -> Placement:
-    """The rules in a file. Raises InputError where it cannot be read, OptionError, with line and column, for what
-    is wrong in it."""
-    try:
-        with open(path, "rb") as file:
-            data = file.read(_MOST_BYTES + 1)
-    except (OSError, ValueError) as error:  # ValueError: a null character in the path
-        reason = getattr(error, "strerror", None) or str(error)
-        notes = ["a pattern alone places nothing: write PATTERN=DEVICE"] if not path.endswith(".toml") else []
-        raise InputError(f"cannot read the rules '{path}': {reason}", notes=notes) from None
-    if len(data) > _MOST_BYTES:
-        raise InputError(f"the rules '{path}' are longer than 16 MiB")
-    try:
-        return parse_placement(data.decode(), path)
-    except UnicodeDecodeError as error:
-        raise OptionError(
-            "the rules are not UTF-8 text", SourceLocation.of_byte(path, data, error.start)
-        ) from None
+    """The rules in a file. Raises PlacementFileError where it cannot be read, and with line and column for what is
+    wrong in it."""
+    notes = ["a pattern alone places nothing: write PATTERN=DEVICE"] if not path.endswith(".toml") else []
+    return parse_placement(read_text(path, "the rules", PlacementFileError, notes), path)
 
 
 def parse_placement(text: str, path: str) -> Placement:
     """As `read_placement`, for the text of a file of this name."""
-    try:
-        table = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
-        match = _AT.fullmatch(str(error))
-        line = int(match[2]) if match is not None and match[2] else text.count("\n") + 1
-        column = int(match[3]) if match is not None and match[3] else 1
-        what = match[1] if match is not None else str(error)
-        raise OptionError(f"{what[:1].lower()}{what[1:]}", SourceLocation(path, line, column), [_SEE]) from None
-    return _File(text, path).placement(table)
+    return _File(text, path).placement(decoded(text, path, PlacementFileError, _SEE))
 
 
 class _File:
@@ -74,7 +51,7 @@ class _File:
         try:
             return Placement(found, devices)
         except OptionError as error:
-            raise OptionError(error.message, error.location or self._at("devices"), error.notes) from None
+            raise PlacementFileError(error.message, error.location or self._at("devices"), error.notes) from None
 
     def _rule(self, rule: dict[str, Any], index: int) -> Rule:
         head = self._heads[index] if index < len(self._heads) else None
@@ -106,4 +83,4 @@ class _File:
         return SourceLocation(self._path, start + 1, 1)
 
     def _fail(self, message: str, where: SourceLocation, *notes: str) -> NoReturn:
-        raise OptionError(message, where, notes)
+        raise PlacementFileError(message, where, notes)

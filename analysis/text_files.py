@@ -2,35 +2,49 @@
 
 import json
 import os
+import re
 import tomllib
+from collections.abc import Sequence
+from typing import Any
 
-from devscope.errors import UserFileError
+from devscope.errors import SourceLocation, UserFileError
 
 _MOST_BYTES = 1 << 24
+_AT = re.compile(r"(.*) \(at (?:line (\d+), column (\d+)|end of document)\)", re.DOTALL)
 
 
-def read_text(path: str | os.PathLike[str], what: str, kind: type[UserFileError]) -> str:
-    """The text of a file, ``what``: "the costs". Raises an error of the kind if it cannot be read."""
+def read_text(
+    path: str | os.PathLike[str], what: str, kind: type[UserFileError], notes: Sequence[str] = ()
+) -> str:
+    """The text of a file, ``what``: "the costs". Raises an error of the kind if it cannot be read, with notes."""
     name = os.fspath(path)
-    said = f"{what} '{name}' {'are' if what.endswith('s') else 'is'}"
+    verb = "are" if what.endswith("s") else "is"
     try:
         with open(path, "rb") as file:
             data = file.read(_MOST_BYTES + 1)
-        if len(data) > _MOST_BYTES:
-            raise kind(f"{said} longer than 16 MiB")
-        return data.decode()
-    except UnicodeDecodeError:
-        raise kind(f"{said} not UTF-8 text") from None
     except (OSError, ValueError) as error:  # ValueError: a null character in the path
-        raise kind(f"cannot read {what} '{name}': {getattr(error, 'strerror', None) or error}") from None
+        reason = getattr(error, "strerror", None) or str(error)
+        raise kind(f"cannot read {what} '{name}': {reason}", notes=notes) from None
+    if len(data) > _MOST_BYTES:
+        raise kind(f"{what} '{name}' {verb} longer than 16 MiB")
+    try:
+        return data.decode()
+    except UnicodeDecodeError as error:
+        raise kind(f"{what} {verb} not UTF-8 text", SourceLocation.of_byte(name, data, error.start)) from None
 
 
-def decoded(text: str, source: str, what: str, kind: type[UserFileError]) -> object:
-    """What stands in TOML or JSON. Raises an error of the kind for text that is neither."""
+def decoded(text: str, source: str, kind: type[UserFileError], *notes: str) -> dict[str, Any]:
+    """What stands in the TOML or JSON of the file ``source``. Raises an error of the kind for what is neither."""
     try:
         # No TOML file begins with a brace.
         return json.loads(text) if text.lstrip().startswith("{") else tomllib.loads(text)
     except RecursionError:
-        raise kind(f"{source}: nested too deeply for {what}") from None
-    except ValueError as error:  # of syntax, and numbers of more digits than Python reads
-        raise kind(f"{source}: {error}", notes=[f"{what}: TOML or JSON"]) from None
+        message, where = "brackets are nested too deeply", SourceLocation(source, 1, 1)
+    except json.JSONDecodeError as error:
+        message, where = error.msg, SourceLocation(source, error.lineno, error.colno)
+    except ValueError as error:  # of TOML's syntax, and numbers of more digits than Python reads
+        match = _AT.fullmatch(str(error))
+        message, line, column = match.groups() if match is not None else (str(error), 1, 1)
+        end = SourceLocation.of_byte(source, text.encode(), len(text.encode()))
+        where = SourceLocation(source, int(line), int(column)) if line else end
+    raise kind(f"{message[:1].lower()}{message[1:]}", where, notes)

@@ -115,6 +115,10 @@ class ScheduleFileError(UserFileError):
     """A file of schedules that cannot be read, or that says what no kernel can be made with."""
 
 
+class PlacementFileError(UserFileError):
+    """A file of rules that cannot be read, or that says what no rule is."""
+
+
 class CostFileError(UserFileError):
     """A file of costs that cannot be read, or that says what costs nothing."""
 

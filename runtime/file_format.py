@@ -38,7 +38,7 @@ from devscope.runtime.paths import checked_path
 from devscope.runtime.program import Program, memory_of
 from devscope.runtime.program_check import check_program
 from devscope.runtime.records import decode, read_json
-from devscope.runtime.replaced_file import replaced_file
+from devscope.runtime.replaced_file import saved_file
 from devscope.runtime.seal import check_seal
 from devscope.runtime.signatures import Key, check_signature, sign
 
@@ -85,19 +85,8 @@ def save_program(program: Program, path: str | os.PathLike[str], sign_with: Key 
     when ``path`` is none, and :class:`ExecutableFormatError` when the file cannot be written or when the parts of
     the program contradict each other.
     """
-    target = Path(checked_path(path, "the file to write"))
-    if target.exists() and not target.is_file():
-        raise ExecutableFormatError(f"'{target}' cannot be written: it is not a regular file")
-    try:
-        with replaced_file(target) as file:
-            write_archive(program, file, sign_with)
-            file.flush()
-            os.fsync(file.fileno())
-    except OSError as error:
-        raise ExecutableFormatError(
-            f"'{target}' cannot be written: {error.strerror or error}",
-            notes=["choose a directory that exists, with room and the right to write"],
-        ) from None
+    with saved_file(Path(checked_path(path, "the file to write"))) as file:
+        write_archive(program, file, sign_with)
 
 
 def write_archive(program: Program, file: BinaryIO, sign_with: Key | None = None) -> None:

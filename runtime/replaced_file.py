@@ -9,6 +9,8 @@ from collections.abc import Generator
 from pathlib import Path
 from typing import BinaryIO
 
+from devscope.errors import ExecutableFormatError
+
 
 @contextlib.contextmanager
 def replaced_file(target: Path) -> Generator[BinaryIO]:
@@ -28,6 +30,23 @@ def replaced_file(target: Path) -> Generator[BinaryIO]:
             os.replace(temporary, target)
         finally:
             temporary.unlink(missing_ok=True)
+
+
+@contextlib.contextmanager
+def saved_file(target: Path) -> Generator[BinaryIO]:
+    """As `replaced_file`, on the disk at the end. Raises ExecutableFormatError if it cannot be written."""
+    if target.exists() and not target.is_file():
+        raise ExecutableFormatError(f"'{target}' cannot be written: it is not a regular file")
+    try:
+        with replaced_file(target) as file:
+            yield file
+            file.flush()
+            os.fsync(file.fileno())
+    except OSError as error:
+        raise ExecutableFormatError(
+            f"'{target}' cannot be written: {error.strerror or error}",
+            notes=["choose a directory that exists, with room and the right to write"],
+        ) from None
 
 
 def _locked(target: Path) -> tuple[Path, BinaryIO]:

@@ -70,14 +70,17 @@ def execute(arguments: argparse.Namespace) -> int:
     options = compile_options(arguments)
     require_use_of_machine(arguments.machine, options.completion, arguments.partition)
     source = require_source(arguments.file)
-    planned = plan_source(source, options)
     if arguments.output is not None:
-        from devscope.cli.onnx_output import write_annotated
+        from devscope.cli.onnx_output import require_model, write_annotated
 
-        count = write_annotated(source, arguments.output, planned.plan)
-        print(f"{arguments.output}: {count} nodes have a device")
-        _report(planned.plan, arguments.remarks, False)
+        model = require_model(source, arguments.output)
+        plan = plan_source(source, options).plan
+        count = write_annotated(model, arguments.output, plan)
+        said = sys.stdout if arguments.output != "-" else sys.stderr
+        print(f"{arguments.output}: {count} nodes have a device", file=said)
+        _report(plan, arguments.remarks, False)
         return 0
+    planned = plan_source(source, options)
     if query is not None:
         print(explain(planned.plan, planned.module, query), end="")
     elif arguments.json:

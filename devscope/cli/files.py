@@ -32,12 +32,13 @@ def write_output(path: str, data: str | bytes) -> None:
         sys.stdout.buffer.write(content)
         sys.stdout.buffer.flush()
         return
-    target = Path(path)
+    target = Path(os.path.realpath(path))
     try:
         if target.exists() and not target.is_file():
             target.write_bytes(content)  # a pipe or /dev/null: nothing to rename
         else:
-            _replace(target, content)
+            with replaced_file(target) as stream:
+                stream.write(content)
     except OSError as error:
         raise InputError(f"cannot write '{path}': {error.strerror or error}") from error
 
@@ -56,20 +57,28 @@ def require_place(name: str | Path) -> None:
     folder = path.parent
     if name == "-":
         return
-    if path.is_dir():
-        reason = "it is a folder"
-    elif not folder.is_dir():
-        reason = f"folder '{folder}' does not exist"
-    elif not os.access(path if path.exists() else folder, os.W_OK):
-        reason = "permission denied"
-    else:
-        return
+    try:
+        there = _is_there(path)
+        if path.is_dir():
+            reason = "it is a folder"
+        elif not folder.is_dir():
+            reason = f"folder '{folder}' does not exist"
+        elif not os.access(path if there else folder, os.W_OK):
+            reason = "permission denied"
+        else:
+            return
+    except (OSError, ValueError) as error:  # ValueError: a name with a null character
+        reason = getattr(error, "strerror", None) or str(error)
     raise InputError(f"cannot write '{path}': {reason}")
 
 
-def _replace(target: Path, content: bytes) -> None:
-    with replaced_file(target.resolve()) as stream:
-        stream.write(content)
+def _is_there(path: Path) -> bool:
+    """As ``path.exists()``, which says no, too, of a name that no file can have. Raises OSError and ValueError."""
+    try:
+        path.stat()
+    except (FileNotFoundError, NotADirectoryError):
+        return False
+    return True
 
 
 def read_input(path: str) -> bytes:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from devscope.cli.files import require_other_file, require_place, write_output
 from devscope.errors import InputError, OptionError
 
 if TYPE_CHECKING:
@@ -12,20 +13,28 @@ if TYPE_CHECKING:
     from devscope.source import PipedSource
 
 
-def write_annotated(source: Path | PipedSource, output: str, plan: Plan) -> int:
-    """Write the model with ``device_configurations`` of its nodes; of how many is returned.
+def require_model(source: Path | PipedSource, output: str) -> Path:
+    """The model whose plan is to be written.
 
-    A node is where most of its work is. Raises OptionError for what is no model in a file, InputError for a model
-    whose weights lie outside and would not be found from another folder.
+    Raises OptionError for what is no model in a file, InputError where nothing can be written.
     """
     if not isinstance(source, Path) or source.suffix != ".onnx":
         raise OptionError("--output writes ONNX models", notes=["the program must be a file that ends in .onnx"])
+    require_place(output)
+    require_other_file(output, [source])
+    return source
+
+
+def write_annotated(source: Path, output: str, plan: Plan) -> int:
+    """Write the model with ``device_configurations`` of its nodes; of how many is returned.
+
+    A node is where most of its work is. Raises InputError for a model whose weights lie outside and would not be
+    found from another folder.
+    """
     import onnx
 
-    from devscope.cli.files import require_other_file, write_output
     from devscope.frontends.onnx.devices import annotate
 
-    require_other_file(output, [source])
     model = onnx.load(source, load_external_data=False)
     outside = any(tensor.data_location == onnx.TensorProto.EXTERNAL for tensor in model.graph.initializer)
     if outside and Path(output).resolve().parent != source.resolve().parent:

@@ -26,6 +26,7 @@ from __future__ import annotations
 import functools
 import importlib
 import inspect
+import logging
 import os
 import warnings
 from collections.abc import Generator, Mapping, Sequence
@@ -243,10 +244,17 @@ def _tracing(name: str, doing: str = "trace", constants: Sequence[str] = ()) -> 
 
 @contextmanager
 def _quiet() -> Generator[None]:
-    """Without the warnings that PyTorch has for itself."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        yield
+    """Without the warnings that PyTorch has for itself, of which some are in its log: with a traceback, of a file
+    that is no program."""
+    log = logging.getLogger("torch.export")
+    level = log.level
+    log.setLevel(logging.ERROR)
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            yield
+    finally:
+        log.setLevel(level)
 
 
 def _in_short(error: Exception) -> str:

@@ -4,11 +4,10 @@ docs/schedules.md documents the format, which is that of the built-in tables.
 """
 
 import json
-import tomllib
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NoReturn
 
-from devscope.analysis.text_files import read_text
+from devscope.analysis.text_files import decoded, read_text
 from devscope.errors import ScheduleFileError
 from devscope.lowering.kernels.table import Row
 from devscope.lowering.kernels.templates import Template
@@ -46,10 +45,7 @@ def checked_rows(
     ``name`` is that of the file where rows are shown, ``instructions`` are the legal values of that key;
     ``problem_of`` says what is wrong with legal numbers together.
     """
-    try:
-        tables = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
-        raise ScheduleFileError(f"{path}: {error}", notes=["schedules are TOML", _SEE]) from None
+    tables = decoded(text, path, ScheduleFileError, _SEE)
     kinds = sorted({template.kind for template in templates.values()})
     rows: list[Row] = []
     for kind, found in tables.items():

@@ -81,7 +81,7 @@ def costs_text(path: str | os.PathLike[str]) -> str:
 
 def parse_costs(text: str, source: str) -> list[CostRow]:
     """As `read_costs`, for the text of a file called ``source``."""
-    found: Any = decoded(text, source, "costs (docs/partitioning.md)", CostFileError)
+    found = decoded(text, source, CostFileError, "costs (docs/partitioning.md): TOML or JSON")
     if found.get("format", FORMAT) != FORMAT:
         raise CostFileError(f"{source}: format: {found['format']!r} is not {FORMAT}")
     unknown = sorted(set(found) - {"format", "cost"})

@@ -11,6 +11,7 @@ import shlex
 import subprocess
 import tempfile
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import ExitStack
 from pathlib import Path
 
 from devscope.errors import DevscopeError, OptionError, option_note
@@ -19,7 +20,7 @@ from devscope.runtime.dtypes import ENTRY_DTYPES
 from devscope.runtime.native import abi, compile_native, runtime_object
 from devscope.runtime.plugins import find_runtime
 from devscope.runtime.program import ArenaSpec, DeviceSpec, Entry, Program, TensorSpec, memory_of
-from devscope.runtime.replaced_file import replaced_file
+from devscope.runtime.replaced_file import saved_file
 from devscope.runtime.state import count_on_devices, states_of
 
 _HERE = Path(__file__).parent
@@ -62,11 +63,12 @@ def write_library(program: Program, path: Path, devices: Mapping[str, str] | Non
     header = path.with_name(f"{name}.h")
     config = path.with_name(f"{name}Config.cmake")
     files = {header: _header(program, name), config: _CMAKE.format(name=name, file=path.name)}
-    with tempfile.TemporaryDirectory(prefix="devscope-") as folder:
-        _link(program, name, path, Path(folder), numbers, libraries)
-    for file, text in files.items():
-        with replaced_file(file) as stream:
-            stream.write(text.encode())
+    # Nothing of the three takes its place unless all can be written.
+    with saved_file(path) as library, ExitStack() as beside:
+        for file, text in files.items():
+            beside.enter_context(saved_file(file)).write(text.encode())
+        with tempfile.TemporaryDirectory(prefix="devscope-") as folder:
+            library.write(_linked(program, name, path, Path(folder), numbers, libraries))
     return [path, header, config]
 
 
@@ -126,9 +128,9 @@ def _library_of(backend: str, functions: Sequence[str]) -> Path:
     return Path(library)
 
 
-def _link(
+def _linked(
     program: Program, name: str, path: Path, folder: Path, devices: dict[str, int], libraries: Sequence[Path]
-) -> None:
+) -> bytes:
     compiler = compile_native.machine_compiler()
     if compiler is None:
         raise DevscopeError(
@@ -144,18 +146,17 @@ def _link(
     linked = [text for library in libraries for text in (str(library), f"-Wl,-rpath,{library.parent}")]
     (folder / "exports").write_text(f"{{ global: {name}_*; local: *; }};\n")
     (folder / "program.c").write_text(_program(program, name, folder, devices))
-    with replaced_file(path) as stream:
-        command = [
-            *[*compiler, *_FLAGS, "-I", str(_HERE), "-I", str(compile_native.FOLDER), "-I", str(folder)],
-            *[str(folder / file) for file in objects],
-            *linked,
-            *[f"-Wl,--version-script={folder / 'exports'}", f"-Wl,-soname,{path.name}", "-Wl,-z,noexecstack"],
-            *["-o", str(folder / "library.so"), *_LIBRARIES],
-        ]
-        process = subprocess.run(command, capture_output=True, text=True, check=False)
-        if process.returncode:
-            raise DevscopeError(f"the C compiler '{shlex.join(compiler)}' cannot link it:\n{process.stderr}")
-        stream.write((folder / "library.so").read_bytes())
+    command = [
+        *[*compiler, *_FLAGS, "-I", str(_HERE), "-I", str(compile_native.FOLDER), "-I", str(folder)],
+        *[str(folder / file) for file in objects],
+        *linked,
+        *[f"-Wl,--version-script={folder / 'exports'}", f"-Wl,-soname,{path.name}", "-Wl,-z,noexecstack"],
+        *["-o", str(folder / "library.so"), *_LIBRARIES],
+    ]
+    process = subprocess.run(command, capture_output=True, text=True, check=False)
+    if process.returncode:
+        raise DevscopeError(f"the C compiler '{shlex.join(compiler)}' cannot link it:\n{process.stderr}")
+    return (folder / "library.so").read_bytes()
 
 
 # ---------------------------------------------------------------------------------------------------- tables

@@ -163,7 +163,8 @@ def test_wrong_rows(changes: dict[str, str | None], message: str) -> None:
         ("[[product]]", "rows.toml: product: no kernel computes that"),
         ("contraction = 3", "rows.toml: contraction: must be rows, each below [[contraction]]"),
         ("contraction = [3]", "rows.toml: contraction 1: must be a table"),
-        ("[[contraction]", "rows.toml: "),
+        ("[[contraction]", "rows.toml:1:14: error: "),
+        ("a = " + "[" * 100_000, "rows.toml:1:1: error: brackets are nested too deeply"),
     ],
 )
 def test_wrong_files(text: str, message: str) -> None:

@@ -129,7 +129,11 @@ def test_a_compiled_program_instead_of_a_source(cli: Cli, folder: Path, command:
 
 
 @pytest.mark.parametrize(
-    "command", [["run", "--random", "0", "--output"], ["build", "-o"], ["lower", "--stage", "plan", "-o"]]
+    "command",
+    [
+        *(["run", "--random", "0", "--output"], ["build", "-o"], ["build", "--shared", "-o"]),
+        ["lower", "--stage", "plan", "-o"],
+    ],
 )
 @pytest.mark.parametrize(
     ("output", "reason"),
@@ -137,6 +141,8 @@ def test_a_compiled_program_instead_of_a_source(cli: Cli, folder: Path, command:
         ("none/out", "folder 'none' does not exist"),
         (".", "it is a folder"),
         ("tanh.mlir/out", "folder 'tanh.mlir' does not exist"),
+        ("a" * 300, "File name too long"),
+        ("a\0b", "embedded null"),
     ],
 )
 def test_unwritable_output(cli: Cli, command: list[str], output: str, reason: str) -> None:
@@ -149,11 +155,18 @@ def test_forbidden_output(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
     assert_one_error(outcome, "error: cannot write 'out.dsx': permission denied")
 
 
-def test_a_pipe_is_not_replaced_by_an_executable(cli: Cli, folder: Path) -> None:
+@pytest.mark.parametrize("shared", [[], ["--shared"]])
+def test_a_pipe_is_not_replaced_by_a_program(cli: Cli, folder: Path, shared: list[str]) -> None:
     os.mkfifo(folder / "pipe")
-    outcome = cli("build", "tanh.mlir", "-o", "pipe")
+    outcome = cli("build", "tanh.mlir", "-o", "pipe", *shared)
     assert_one_error(outcome, "error: 'pipe' cannot be written: it is not a regular file")
     assert (folder / "pipe").is_fifo()
+
+
+def test_a_library_is_written_with_its_header_or_not_at_all(cli: Cli, folder: Path) -> None:
+    (folder / "t.h").mkdir()
+    outcome = cli("build", "tanh.mlir", "--shared", "-o", "libt.so")
+    assert_one_error(outcome, "error: 't.h' cannot be written: it is not a regular file")
 
 
 # --------------------------------------------------------------------------------------------------- inputs

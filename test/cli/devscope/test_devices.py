@@ -63,7 +63,7 @@ def test_plans_with_a_description(cli: Cli, folder: Path, command: str) -> None:
         ),
         (
             ["plan", "tanh.mlir", "--completion", "min-cost", "--machine", "tanh.mlir"],
-            "error: tanh.mlir: ",
+            "tanh.mlir:3:11: error: ",
         ),
     ],
 )

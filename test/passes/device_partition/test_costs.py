@@ -149,10 +149,10 @@ def test_files() -> None:
         ('[[cost]]\noperation = "a.b"\nwhere = "a"\nsecond = 1', "unknown key 'second'"),
         ('[[cost]]\noperation = 1\nwhere = "a"\nseconds = 1', "operation: 1 is no text"),
         ('[[cost]]\noperation = "a.b"\npattern = "a.b"\nwhere = "a"\nseconds = 1', "an operation and a pattern"),
-        ("[[cost", "c.toml: "),
-        ('{"cost": [', "c.toml: "),
-        ('{"cost": ' + "[" * 100_000, "c.toml: nested too deeply for costs"),
-        ('{"cost": ' + "9" * 5000, "c.toml: Exceeds the limit"),
+        ("[[cost", "c.toml:1:7: error: "),
+        ('{"cost": [', "c.toml:1:11: error: "),
+        ('{"cost": ' + "[" * 100_000, "c.toml:1:1: error: brackets are nested"),
+        ('{"cost": ' + "9" * 5000, "c.toml:1:1: error: exceeds the limit"),
     ],
 )
 def test_wrong_files(text: str, message: str) -> None:
@@ -169,7 +169,7 @@ def test_files_that_cannot_be_read(tmp_path: Path, capsys: pytest.CaptureFixture
     for name, said in (
         ("/dev/zero", "error: the costs '/dev/zero' are longer than 16 MiB"),
         (str(tmp_path), f"error: cannot read the costs '{tmp_path}': Is a directory"),
-        (str(tmp_path / "latin.toml"), "latin.toml' are not UTF-8 text"),
+        (str(tmp_path / "latin.toml"), "latin.toml:1:1: error: the costs are not UTF-8 text"),
         (str(tmp_path / "wrong.toml"), "wrong.toml: cost 1: seconds: 'x' is no time"),
     ):
         assert main(["plan", str(program), "--partition", "search", "--costs", name]) == 1
