@@ -71,8 +71,8 @@ def aligned_copy(array: Any) -> Any:
 class Side:
     """What makes functions; ``threads`` were told to libraries by the environment."""
 
-    def __init__(self, kind: str, threads: int, directory: Path, device: str = "") -> None:
-        self.kind, self.threads, self.directory, self.device = kind, threads, directory, device
+    def __init__(self, kind: str, threads: int, directory: Path, device: str = "", cpu: str = "") -> None:
+        self.kind, self.threads, self.directory, self.device, self.cpu = kind, threads, directory, device, cpu
 
     def function(self, work: Work, number: int, arrays: list[Any], result: Any) -> Run:
         """A function of no arguments that computes ``work``, and reuses memory for its result where it can."""
@@ -92,7 +92,7 @@ class Side:
         if self.kind == "devscope":
             import devscope
 
-            program = devscope.compile(work.text())
+            program = devscope.compile(for_cpu(work.text(), self.cpu))
             return lambda: program(*arrays)
         return self._iree(work, number, arrays)
 
@@ -130,7 +130,7 @@ class Side:
 
         file = self.directory / f"{number}.{self.kind}.vmfb"
         if not file.exists():
-            file.write_bytes(compile_iree(work.text(), IREE_FLAGS[self.kind]))
+            file.write_bytes(compile_iree(work.text(), IREE_FLAGS[self.kind], self.cpu or "host"))
         if not hasattr(self, "config"):
             # Not task_topology_group_count: its workers may stand on one core.
             runtime.flags.parse_flags(f"--task_topology_max_group_count={self.threads}")
@@ -141,6 +141,12 @@ class Side:
         main = runtime.load_vm_module(code, self.config).main
         inputs = [runtime.asdevicearray(self.config.device, array) for array in arrays]
         return lambda: main(*inputs)
+
+
+def for_cpu(text: str, cpu: str) -> str:
+    """The program for a CPU of this name, which LLVM knows; this one's if it is empty."""
+    target = f'attributes {{device.target = #device.target<"cpu", {{cpu = "{cpu}"}}>}}'
+    return re.sub(r"(func\.func @main\(.*?\) -> \S+) {", rf"\1 {target} {{", text, count=1) if cpu else text
 
 
 def looped(text: str) -> str:
@@ -245,12 +251,12 @@ class Queued:
         return time.perf_counter() - before
 
 
-def compile_iree(text: str, flags: list[str]) -> bytes:
+def compile_iree(text: str, flags: list[str], cpu: str = "host") -> bytes:
     """IREE's compiler in this process: a VM flatbuffer."""
     from iree.compiler.api import Output, Session, Source
 
     session = Session()
-    target = ["--iree-hal-target-backends=llvm-cpu", "--iree-llvmcpu-target-cpu=host", *STACK]
+    target = ["--iree-hal-target-backends=llvm-cpu", f"--iree-llvmcpu-target-cpu={cpu}", *STACK]
     session.set_flags(*target, "--iree-input-demote-f64-to-f32=false", *flags)
     invocation = session.invocation()
     if not invocation.parse_source(Source.wrap_buffer(session, text.encode() + b"\0")) or not invocation.execute():
@@ -315,8 +321,10 @@ def main() -> None:
     os.dup2(2, 1)
     table = works("--small" in sys.argv)
     numbers = {name: number for number, name in enumerate(table)}
-    device = sys.argv[sys.argv.index("--device") + 1] if "--device" in sys.argv else ""
-    side = Side(kind, threads, directory, device)
+    device, cpu = (
+        sys.argv[sys.argv.index(option) + 1] if option in sys.argv else "" for option in ("--device", "--cpu")
+    )
+    side = Side(kind, threads, directory, device, cpu)
     function: Run | None = None
     copy: Run | None = None
     for line in sys.stdin:

@@ -6,7 +6,7 @@ each per round, so that what else the machine does disturbs all alike. A turn is
 ratios of rounds, and a row's that to the best peer. Before a time counts, results are compared with numpy's.
 
     python bench/kernels.py [--rows matmul conv ...] [--threads 1 2] [--rounds 5] [--seconds 0.1] [--bursts]
-                            [--small] [--peers numpy torch compile cuda iree iree-dt] [--torch PYTHON]
+                            [--avx2] [--small] [--peers numpy torch compile cuda iree iree-dt] [--torch PYTHON]
                             [--json FILE] [--device opencl:0]
 
 Peers keep the memory of results: numpy and torch write to arrays that are there (``out=``), and their allocator
@@ -69,6 +69,14 @@ BUSY = 0.5
 
 KEEP = {"MALLOC_MMAP_THRESHOLD_": "4294967296", "MALLOC_TRIM_THRESHOLD_": "4294967296"}
 """For peers, whose large results are fresh pages for every call otherwise: up to four times as slow."""
+AVX2 = {
+    "OPENBLAS_CORETYPE": "HASWELL",
+    "NPY_DISABLE_CPU_FEATURES": "X86_V4 AVX512_ICL AVX512_SPR",
+    "ATEN_CPU_CAPABILITY": "avx2",
+    "ONEDNN_MAX_CPU_ISA": "AVX2",
+    "MKL_ENABLE_INSTRUCTIONS": "AVX2",
+}
+"""What keeps peers to its instructions."""
 SETTLE = 0.03
 """Seconds before a turn of several threads: those of the turn before may spin so long for more work."""
 
@@ -79,17 +87,26 @@ class Side:
     """A process that computes when it is told to; one that dies is started again for the next work."""
 
     def __init__(
-        self, kind: str, threads: int, python: str, directory: str, small: bool, device: str | None = None
+        self,
+        kind: str,
+        threads: int,
+        python: str,
+        directory: str,
+        small: bool,
+        device: str | None = None,
+        avx2: bool = False,
     ) -> None:
         self.kind, self.threads = kind, threads
         script = str(Path(__file__).with_name("_kernel_peer.py"))
         self._command = [python, script, kind, str(threads), directory, *(["--small"] if small else [])]
         self._command += ["--device", device] if device else []
+        self._command += ["--cpu", "x86-64-v3"] if avx2 else []
         names = ("DEVSCOPE_THREADS", "OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS")
         self._environment = {
             **{name: value for name, value in os.environ.items() if name != "OPENBLAS_CORETYPE"},
             **dict.fromkeys(names, str(threads)),
             **(KEEP if kind in PEERS else {}),
+            **(AVX2 if avx2 else {}),
             "DEVSCOPE_CACHE_DIR": f"{directory}/devscope",
             "TORCHINDUCTOR_CACHE_DIR": f"{directory}/inductor",
         }
@@ -305,6 +322,7 @@ def main() -> int:
     parser.add_argument("--device", metavar="NAME", help="a device to do the work, such as opencl:0")
     parser.add_argument("--rounds", type=int, default=5, help="turns of every side (default: 5)")
     parser.add_argument("--seconds", type=float, default=0.1, help="of a turn (default: 0.1)")
+    parser.add_argument("--avx2", action="store_true", help="host code of AVX2, of all sides, on any x86-64 CPU")
     parser.add_argument("--bursts", action="store_true", help="short bursts under real-time priority")
     parser.add_argument("--small", action="store_true", help="a sixteenth of every size: does it run?")
     parser.add_argument("--peers", nargs="+", choices=tuple(PEERS), help="default: all of the device's")
@@ -341,6 +359,7 @@ def main() -> int:
                 directory,
                 options.small,
                 {"device": device, "devscope": "cpu:0" if device else None}.get(kind),
+                options.avx2,
             )
             for count in threads
             for kind in (*(["device"] if device else []), "devscope", *peers)

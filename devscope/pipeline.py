@@ -105,7 +105,7 @@ class PlannedProgram:
     partition: Partition | None = None
     """Who took what, if anybody was asked."""
     placed: Sequence[Remark] = ()
-    """What placing by rules has to say."""
+    """What placing by attributes and rules has to say."""
     has_hints: bool = False
     """See `ParsedSource.has_hints`."""
     host_only: bool = False
@@ -162,7 +162,7 @@ def plan_source(
         from devscope.lowering.claimed.functions import place
 
         place(module, backends)
-    suspects = [Remark("warning", text, source_location(op)) for op, text in verify_device_attributes(module)]
+    placed[:0] = [Remark("warning", text, source_location(op)) for op, text in verify_device_attributes(module)]
     machine = None
     if options.machine_text is not None:
         from devscope.analysis.machine import with_devices
@@ -185,7 +185,7 @@ def plan_source(
     names |= _names_of_globals(names, globals_)
     state = _state(module, parsed, names)
     plan = plan_module(module, plan_options, source_names)
-    plan.said = [*suspects, *placed, *plan.said]
+    plan.said = [*placed, *plan.said]
     if options.placement is not None and options.placement.default is not None:
         plan.default_reason = options.placement.default.text
     plan.signatures = signatures(described_entries(module, names, dtypes))

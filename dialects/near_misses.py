@@ -1,4 +1,4 @@
-"""Names of attributes that are almost those of the device dialect, and so do nothing in silence.
+"""Attributes that are almost those of the device dialect, or stand where they have no meaning: nobody reads them.
 
 Attributes of other dialects are left alone: a name without prefix counts if its value is a scope or a target, one
 with another prefix if the whole name is close.
@@ -27,6 +27,8 @@ _NAMES = (SCOPE_ATTR, TARGET_ATTR, HOST_TARGET_ATTR, KERNEL_ATTR, COMPILER_ATTR,
 """What users write on operations, functions, arguments and results."""
 _OTHERS = (PLACED_BY_ATTR, CALL_ATTR, NOALIAS_ATTR, COMPOSITE_ATTR, "device.constant_group", "device.value")
 """What passes write."""
+_OF_FUNCTIONS = (TARGET_ATTR, HOST_TARGET_ATTR, KERNEL_ATTR, COMPILER_ATTR, STATE_ATTR)
+_MODULE = "builtin.module"
 _OPERATIONS = ("device.on_device", "device.device_copy", "device.region", "device.launch")
 
 _CLOSE, _CLOSE_SCOPE = 0.85, 0.75
@@ -38,6 +40,20 @@ def near_miss(name: str, value: Attribute) -> str | None:
     if name in _NAMES or name in _OTHERS:
         return None
     return _near_miss(name, isinstance(value, ScopeAttr | TargetAttr))
+
+
+def misplaced(name: str, op_name: str) -> str | None:
+    """What a user should know of an attribute of this name on an operation, not a function."""
+    if name in _OF_FUNCTIONS:
+        instead = (
+            "write it on functions"
+            if op_name == _MODULE
+            else f"write '{SCOPE_ATTR}', whose third part is a target"
+        )
+        return f"'{name}' has no meaning here, only on functions; {instead}"
+    if name == SCOPE_ATTR and op_name == _MODULE:
+        return f"'{name}' has no meaning on a module; write it on functions, or say the default scope"
+    return None
 
 
 @lru_cache(maxsize=1024)

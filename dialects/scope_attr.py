@@ -16,10 +16,10 @@ from devscope.dialects.target_attr import TargetAttr, parse_with_defaults, raise
 from devscope.errors import OptionError
 
 SCOPE_ATTR = "device.scope"
+"""Name of the attribute that says where an operation runs or an argument or result is stored."""
 
 PLACED_BY_ATTR = "device.placed_by"
 """Name of the attribute that says, in words, whose ``device.scope`` an operation has: a rule's, a pragma's."""
-"""Name of the attribute that says where an operation runs or an argument or result is stored."""
 
 OPEN_ID = -1
 """The virtual device id of a scope that leaves it open."""

@@ -15,7 +15,7 @@ from xdsl.utils.exceptions import ParseError, VerifyException
 from devscope.dialects.location import error_at
 from devscope.dialects.lowered import MadeByLowering
 from devscope.dialects.names import op_name
-from devscope.dialects.near_misses import closest, near_miss
+from devscope.dialects.near_misses import closest, misplaced, near_miss
 from devscope.dialects.scope_attr import SCOPE_ATTR, ScopeAttr
 from devscope.dialects.target_attr import HOST_TARGET_ATTR, TARGET_ATTR, TargetAttr
 
@@ -30,13 +30,19 @@ _EXPECTED: dict[str, tuple[type[Attribute], str]] = {
 
 
 def near_misses(op: Operation) -> Iterator[str]:
-    """What to know of attributes on ``op``, its arguments and its results that are almost the dialect's."""
-    if op_name(op).startswith("device."):
+    """What to know of attributes on ``op``, its arguments and its results that nobody reads: they are almost the
+    dialect's, or do not belong there."""
+    own = op_name(op)
+    if own.startswith("device."):
         return
+    is_function = own.endswith(".func")
     for place, attributes in _dictionaries(op):
         for name, attribute in attributes.items():
-            if (said := near_miss(name, attribute)) is not None:
-                yield f"'{op_name(op)}': {place}{said}"
+            said = near_miss(name, attribute)
+            if said is None and not is_function:
+                said = misplaced(name, own)
+            if said is not None:
+                yield f"'{own}': {place}{said}"
 
 
 def verify_operation(op: Operation, dialect: Dialect) -> None:

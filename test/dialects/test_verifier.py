@@ -63,7 +63,7 @@ def test_a_legal_module() -> None:
     verify_device_attributes(
         parse("""
 #dev = #device.scope<"cuda", 0>
-module attributes {device.target = #device.target<"cpu", {opt = 3}>} {
+module {
   func.func private @g(f32 {device.scope = #device.scope<"cpu">}) -> (f32 {device.scope = #device.scope<>})
   func.func @f(%x: tensor<4xf32> {device.scope = #dev, other.attr = 1 : i64}) -> tensor<4xf32>
       attributes {device.scope = #dev, device.target = #device.target<"cuda">, device.compiler = "x"} {

@@ -202,6 +202,12 @@ def test_an_unreadable_cache_is_no_error(folder: Path, monkeypatch: pytest.Monke
     np.testing.assert_array_equal(result, np.zeros(4, np.float32))
 
 
+def test_attributes_that_nobody_reads_are_warned_of() -> None:
+    text = 'module attributes {device.target = #device.target<"cpu", {}>} { func.func @main() { return } }'
+    with pytest.warns(DevscopeWarning, match=r":1:1: warning: .*'device.target' has no meaning here"):
+        devscope.compile(text)
+
+
 @pytest.mark.parametrize("path", [1, b"a.dsx", 0.5])
 def test_what_is_no_path(path: Any) -> None:
     """A number would be the file that is open under it: 1 is standard output."""
