@@ -46,11 +46,9 @@ def misplaced(name: str, op_name: str) -> str | None:
     """What a user should know of an attribute of this name on an operation, not a function."""
     if name in _OF_FUNCTIONS:
         instead = (
-            "write it on functions"
-            if op_name == _MODULE
-            else f"write '{SCOPE_ATTR}', whose third part is a target"
+            "" if op_name == _MODULE else f"; '{SCOPE_ATTR}' places operations, and has a target as its third part"
         )
-        return f"'{name}' has no meaning here, only on functions; {instead}"
+        return f"'{name}' has no meaning here, only on functions{instead}"
     if name == SCOPE_ATTR and op_name == _MODULE:
         return f"'{name}' has no meaning on a module; write it on functions, or say the default scope"
     return None
