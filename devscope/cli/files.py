@@ -32,15 +32,15 @@ def write_output(path: str, data: str | bytes) -> None:
         sys.stdout.buffer.write(content)
         sys.stdout.buffer.flush()
         return
-    target = Path(os.path.realpath(path))
     try:
+        target = Path(os.path.realpath(path))
         if target.exists() and not target.is_file():
             target.write_bytes(content)  # a pipe or /dev/null: nothing to rename
         else:
             with replaced_file(target) as stream:
                 stream.write(content)
-    except OSError as error:
-        raise InputError(f"cannot write '{path}': {error.strerror or error}") from error
+    except (OSError, ValueError) as error:  # ValueError: a name with a null character
+        raise InputError(f"cannot write '{path}': {_reason(error)}") from error
 
 
 def require_other_file(output: str | Path, inputs: Iterable[str | Path | PipedSource | None]) -> None:
@@ -68,8 +68,12 @@ def require_place(name: str | Path) -> None:
         else:
             return
     except (OSError, ValueError) as error:  # ValueError: a name with a null character
-        reason = getattr(error, "strerror", None) or str(error)
+        reason = _reason(error)
     raise InputError(f"cannot write '{path}': {reason}")
+
+
+def _reason(error: OSError | ValueError) -> str:
+    return getattr(error, "strerror", None) or str(error)
 
 
 def _is_there(path: Path) -> bool:

@@ -19,6 +19,7 @@ extern void devscope_close_backends(void) __attribute__((weak));
 enum {
   FREE_LIST_ENTRIES = 1024,
   FREE_LIST_SHARE = 8, /* a device, or the host, keeps at most this part of its memory for reuse */
+  MOST_THREADS = 1024,
 };
 
 static pthread_mutex_t library_lock = PTHREAD_MUTEX_INITIALIZER;
@@ -232,7 +233,7 @@ static int64_t library_threads(void) {
   const char *wanted = getenv("DEVSCOPE_THREADS");
   const long number = wanted ? strtol(wanted, NULL, 10) : 0;
   if (number > 0)
-    return number;
+    return number < MOST_THREADS ? number : MOST_THREADS;
   cpu_set_t cores;
   return sched_getaffinity(0, sizeof cores, &cores) ? 1 : CPU_COUNT(&cores);
 }
@@ -329,16 +330,16 @@ static void library_close(void) {
 
 static int64_t library_describe(const LibraryTensor *tensor, int64_t *cells, const void *data,
                                 const int64_t *sizes) {
-  int64_t count = 1;
+  uint64_t count = 1; /* sizes that make no sense must not overflow */
   cells[0] = cells[1] = (intptr_t)data;
   cells[2] = 0;
   for (int64_t axis = tensor->rank - 1; axis >= 0; axis--) {
     const int64_t size = tensor->shape[axis] < 0 ? sizes[axis] : tensor->shape[axis];
     cells[3 + axis] = size;
-    cells[3 + tensor->rank + axis] = count;
-    count *= size;
+    cells[3 + tensor->rank + axis] = (int64_t)count;
+    count *= (uint64_t)size;
   }
-  return count;
+  return (int64_t)count;
 }
 
 static bool library_is_dynamic(const LibraryTensor *tensor) {
@@ -419,7 +420,7 @@ static int library_run(const LibraryEntry *entry, const void *const *arguments,
     total += 3 + 2 * entry->arguments[index].rank;
   for (int64_t index = 0; index < entry->result_count; index++)
     total += 3 + 2 * entry->results[index].rank;
-  int64_t cells[total + 1];
+  int64_t cells[total + 1], bytes[entry->argument_count + 1];
   int64_t *given[entry->argument_count + 1], *made[entry->result_count + 1], *at = cells;
   void *pointers[entry->argument_count + 2];
   Out outs[entry->result_count + 1];
@@ -427,21 +428,30 @@ static int library_run(const LibraryEntry *entry, const void *const *arguments,
   if (entry->result_count)
     pointers[pointer_count++] = cells;
   for (int64_t index = 0; index < entry->result_count; index++) {
-    const LibraryTensor *tensor = &entry->results[index];
     made[index] = at;
-    const bool dynamic = library_is_dynamic(tensor);
-    outs[index] = (Out){0};
-    if (!dynamic)
-      outs[index] = (Out){results[index], library_describe(tensor, at, NULL, NULL) * tensor->item_bytes};
-    at += 3 + 2 * tensor->rank;
+    at += 3 + 2 * entry->results[index].rank;
   }
   for (int64_t index = 0; index < entry->argument_count; index++) {
     const LibraryTensor *tensor = &entry->arguments[index];
     if (library_is_dynamic(tensor) && library_check_sizes(entry, tensor, argument_sizes[index]))
       return 1;
-    library_describe(tensor, at, arguments[index], argument_sizes[index]);
+    bytes[index] = library_describe(tensor, at, arguments[index], argument_sizes[index]) * tensor->item_bytes;
     pointers[pointer_count++] = given[index] = at;
     at += 3 + 2 * tensor->rank;
+  }
+  for (int64_t index = 0; index < entry->result_count; index++) {
+    const LibraryTensor *tensor = &entry->results[index];
+    outs[index] = (Out){0};
+    if (library_is_dynamic(tensor))
+      continue;
+    const Out out = {results[index], library_describe(tensor, made[index], NULL, NULL) * tensor->item_bytes};
+    /* Not in place of an argument, which the program may read later. */
+    bool overlaps = false;
+    for (int64_t other = 0; other < entry->argument_count && !overlaps; other++)
+      overlaps = (intptr_t)out.memory < given[other][0] + bytes[other] &&
+                 given[other][0] < (intptr_t)out.memory + out.bytes;
+    if (!overlaps)
+      outs[index] = out;
   }
   Context *context = library_context;
   context->out_count = entry->result_count;

@@ -99,6 +99,11 @@ func.func @twice(%x: tensor<?xf32>, %table: tensor<20xf32>) -> (tensor<?xf32>, t
   %s = linalg.add ins(%table, %e : tensor<20xf32>, tensor<20xf32>) outs(%e : tensor<20xf32>) -> tensor<20xf32>
   return %x, %x, %s : tensor<?xf32>, tensor<?xf32>, tensor<20xf32>
 }
+func.func @turned(%x: tensor<2x2xf32>) -> tensor<2x2xf32> {
+  %e = tensor.empty() : tensor<2x2xf32>
+  %t = linalg.transpose ins(%x : tensor<2x2xf32>) outs(%e : tensor<2x2xf32>) permutation = [1, 0]
+  return %t : tensor<2x2xf32>
+}
 func.func @nothing() { return }
 """
 CALLER = r"""
@@ -127,6 +132,10 @@ int main(void) {
     model_free(one);
     model_free(two);
   }
+  float square[4] = {1, 2, 3, 4};
+  if (model_turned(square, square)) /* in place */
+    return puts(model_error()), 1;
+  printf("%g %g %g %g\n", square[0], square[1], square[2], square[3]);
   return model_nothing();
 }
 """
@@ -136,7 +145,7 @@ def test_types_and_shared_results(tmp_path: Path) -> None:
     build(TYPES, tmp_path)
     (tmp_path / "main.c").write_text(CALLER)
     done = run(tmp_path / "main.c", tmp_path)
-    assert done.stdout == "3f80 4000 1 0 1 4 42 6 3c00\n0 0 19 1\n1 1 19 1\n2 2 19 1\n", done.stderr
+    assert done.stdout == "3f80 4000 1 0 1 4 42 6 3c00\n0 0 19 1\n1 1 19 1\n2 2 19 1\n1 3 2 4\n", done.stderr
 
 
 IDENTITY = "func.func @{name}(%{x}: tensor<4xf32>) -> tensor<4xf32> {{ return %{x} : tensor<4xf32> }}\n"
