@@ -105,8 +105,9 @@ def place(
     ]
     values = _values(graph, model, settings, devices, often) if len(devices) > 1 else []
     problem = Problem(len(graph), choices, values)
-    _require_cover(graph, problem, found)
     covers = {name: cover for name, way in known.items() if (cover := _cover(problem, found, *way)) is not None}
+    if not covers and problem.some_cover is None:
+        raise _uncoverable(graph, problem, found)
     result = cheapest_cover(problem, list(covers.values()), settings.time_limit)
     covers["search"] = list(result.chosen)
     ways = {name: tuple(found[number] for number in cover) for name, cover in covers.items()}
@@ -131,17 +132,15 @@ def place(
     )
 
 
-def _require_cover(graph: Graph, problem: Problem, found: Sequence[Candidate]) -> None:
-    if problem.has_cover:
-        return
-    missing = problem.uncoverable
+def _uncoverable(graph: Graph, problem: Problem, found: Sequence[Candidate]) -> LoweringError:
     asked = f"asked: {', '.join(dict.fromkeys(c.spec.name for c in found if c.spec.device)) or 'none'}"
-    if missing is not None:
-        op = graph.nodes[missing].op
-        raise LoweringError(f"no backend and no device can take '{op_name(op)}'", source_location(op), [asked])
-    name = graph.function.sym_name.data
-    raise LoweringError(
-        f"no backends and devices can take all operations of @{name}",
+    covered = {node for choice in problem.choices if math.isfinite(choice.seconds) for node in choice.nodes}
+    for node in graph.nodes:
+        if node.index not in covered:
+            message = f"no backend and no device can take '{op_name(node.op)}'"
+            return LoweringError(message, source_location(node.op), [asked])
+    return LoweringError(
+        f"found no backends and devices that take all operations of @{graph.function.sym_name.data}",
         source_location(graph.function),
         [asked, "each can be taken, but only together with others that have to be taken in another way"],
     )
@@ -204,7 +203,7 @@ def _others(candidate: Candidate, found: Sequence[Candidate], problem: Problem) 
     for name in (None, *dict.fromkeys(other.spec.name for other, _ in inside if other.spec.device)):
         own = [one for one in inside if name is None or one[0].spec.name == name or not one[0].spec.device]
         part = Problem(len(nodes), [choice for _, choice in own])
-        if name != candidate.spec.name and part.has_cover:
+        if name != candidate.spec.name and part.some_cover is not None:
             best = cheapest_cover(part)
             names = (own[number][0].name for number in best.chosen if own[number][0].spec.device)
             answers.setdefault(_counted(names), best.seconds)

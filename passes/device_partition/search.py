@@ -17,6 +17,8 @@ from functools import cached_property
 from heapq import heappop, heappush
 from typing import NamedTuple
 
+from devscope.passes.device_partition.exact_cover import some_cover
+
 ANYWHERE = -1
 """The device of choices that run nowhere in particular, and that copy nothing."""
 
@@ -65,35 +67,9 @@ class Problem:
         return found
 
     @cached_property
-    def uncoverable(self) -> int | None:
-        """A node that no choice of finite cost has."""
-        covered = {node for choice in self.choices if math.isfinite(choice.seconds) for node in choice.nodes}
-        return next((node for node in range(self.count) if node not in covered), None)
-
-    @property
-    def has_cover(self) -> bool:
-        return self.uncoverable is None and self.some_cover is not None
-
-    @cached_property
     def some_cover(self) -> tuple[int, ...] | None:
-        """The first cover that is met where the cheapest choices come first; None if there is none."""
-        stack: list[tuple[int, int, tuple[int, ...]]] = [(0, 0, ())]
-        seen: set[tuple[int, int]] = set()
-        while stack:
-            first, rest, chosen = stack.pop()
-            if first >= self.count:
-                return chosen
-            if (first, rest) in seen:
-                continue
-            seen.add((first, rest))
-            for number in sorted(self.by_first[first], key=self._share, reverse=True):
-                covered = _with(first, rest, self.choices[number].nodes)
-                if covered is not None:
-                    stack.append((*covered, (*chosen, number)))
-        return None
-
-    def _share(self, number: int) -> float:
-        return self.choices[number].seconds / len(self.choices[number].nodes)
+        """One of finite cost, see `exact_cover`; None if none was found."""
+        return some_cover(self)
 
     def seconds(self, chosen: Iterable[int]) -> float:
         """What a cover costs, with its copies."""
@@ -200,6 +176,21 @@ class _Search:
     def lower_bound(self, number: int) -> float:
         return math.fsum(self.share[node] for node in self.problem.choices[number].nodes)
 
+    def completion(self, state: _State) -> list[int] | None:
+        """Choices that cover what a state leaves, each the best next one; None where that ends before all is."""
+        chosen: list[int] = []
+        while state.first < self.problem.count:
+            steps = [
+                (stepped[1] - self.lower_bound(number), number, stepped[0])
+                for number in self.problem.by_first[state.first]
+                if (stepped := self.step(state, number)) is not None
+            ]
+            if not steps:
+                return None
+            _, number, state = min(steps)
+            chosen.append(number)
+        return chosen
+
 
 def _with(first: int, rest: int, nodes: Sequence[int]) -> tuple[int, int] | None:
     """`_State.first` and `_State.rest` when ``nodes`` are covered, too; None if some are already."""
@@ -227,8 +218,8 @@ def cheapest_cover(problem: Problem, known: Sequence[Sequence[int]] = (), time_l
 
     There must be one. Of equal ones always the same.
     """
-    covers = known or ([problem.some_cover] if problem.some_cover is not None else [])
-    best = min(((problem.seconds(cover), tuple(sorted(cover))) for cover in covers), default=(math.inf, ()))
+    covers = known or (problem.some_cover or (),)
+    best = min((problem.seconds(cover), tuple(sorted(cover))) for cover in covers)
     search = _Search(problem)
     deadline = time.monotonic() + time_limit
     arguments = tuple(
@@ -262,6 +253,9 @@ def cheapest_cover(problem: Problem, known: Sequence[Sequence[int]] = (), time_l
             if best[0] <= seconds:  # equal up to rounding: what is known
                 seconds, chosen = best
             return Found(chosen, seconds, seconds, True, states)
+        if states & (states - 1) == 0 and (rest := search.completion(state)) is not None:
+            chosen = tuple(sorted([*_path(came, state), *rest]))
+            best = min(best, (problem.seconds(chosen), chosen))
         if states % _CHECKED_EVERY == 0 and time.monotonic() > deadline:
             return Found(best[1], best[0], min(estimate, best[0]), False, states)
         cost = reached[state]
