@@ -15,13 +15,17 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from devscope.agreement import TOLERANCE, Array, as_numbers, random_array, relative_error
+from devscope.analysis.symbols import Symbols, is_claimed
 from devscope.api import chosen_entry, load, plan
 from devscope.api import compile as compile_program
 from devscope.backends.registry import find_backends, get_backend, version_of
+from devscope.compile_options import CompileOptions
 from devscope.dialects.target import OptionSpec, get_target_kind
 from devscope.errors import DeviceNotFoundError, DevscopeError, OptionError
+from devscope.guarded_memory import GuardedArray, guarded_device
+from devscope.pipeline import plan_source
 from devscope.runtime.child_process import ending, python
-from devscope.runtime.drivers import driver
+from devscope.runtime.drivers import Device, driver
 from devscope.runtime.executable import Executable
 from devscope.runtime.program import Entry
 
@@ -125,13 +129,13 @@ def check_backend(text: str) -> Iterator[Outcome]:
         yield _option(name, option, spec)
     yield _refused("an unknown option is refused", f"{name}:no_such_option=1")
     version_of(backend)
-    _find_device(text)
+    device = _found_device(text)
     claimed, refused = set[str](), set[str]()
     own = {f"its own program {n}": program for n, program in enumerate(backend.programs, 1)}
     with tempfile.TemporaryDirectory() as folder:
         saved = _Saved(Path(folder))
         for title, program in {**programs(), **own}.items():
-            found, outcomes = _run(text, program, claimed, refused, saved, title)
+            found, outcomes = _run(text, device, program, claimed, refused, saved, title)
             claimed |= found
             if found:
                 yield from (Outcome(f"{title}: {what}", problem) for what, problem in outcomes)
@@ -156,14 +160,16 @@ def _option(name: str, option: str, spec: OptionSpec) -> Outcome:
     return Outcome(f"option '{option}'", f"{wrong!r} was taken for {spec.type.__name__}")
 
 
-def _find_device(text: str) -> None:
+def _found_device(text: str) -> Device:
     (selected,) = find_backends([text])
-    found = driver(selected.backend.device_type)
-    if found is None or found.find(selected.device) is None:
+    kind = driver(selected.backend.device_type)
+    found = kind.find(selected.device) if kind is not None else None
+    if found is None:
         raise DeviceNotFoundError(
             f"backend '{selected.name}' computes on {selected.device}, which this machine does not have",
-            notes=[found.advice] if found is not None and found.advice else [],
+            notes=[kind.advice] if kind is not None and kind.advice else [],
         )
+    return found
 
 
 def _refused(what: str, text: str) -> Outcome:
@@ -175,7 +181,7 @@ def _refused(what: str, text: str) -> Outcome:
 
 
 def _run(
-    backend: str, text: str, known: set[str], refused: set[str], saved: _Saved, title: str
+    backend: str, device: Device, text: str, known: set[str], refused: set[str], saved: _Saved, title: str
 ) -> tuple[set[str], list[Outcome]]:
     """The patterns that were claimed of a program, and how that went; it is saved if some are not ``known``.
 
@@ -185,19 +191,25 @@ def _run(
     patterns: set[str] = set()
     what = "compiles"
     try:
-        executable = compile_program(text, backends=[backend], cache=False)
-        rows = executable.program.report["partition"]["refusals"]
-        refused |= {row["pattern"] for row in rows if not row["near"]}
-        patterns = {taken["pattern"] for taken in executable.program.report.get("backends", [])}
-        if not patterns:
+        planned = plan_source(text, CompileOptions(backends=[backend]))
+        assert planned.partition is not None
+        refused |= {one.pattern for one in planned.partition.refusals if not one.near}
+        claimed = [one for one in Symbols(planned.module).functions.values() if is_claimed(one)]
+        if not claimed:
             return patterns, []
-        reference = compile_program(text, cache=False)
-        name = chosen_entry(executable.entries, None)
-        for size in (4, 0, 1):
-            what = f"runs with dynamic sizes {size}"
-            outcomes.append(_compare(executable, reference, name, size))
-            if all(None not in spec.shape for spec in executable.entries[name].inputs):
-                break
+        reference = compile_program(text)
+        with guarded_device(device, max(len(one.function_type.outputs) for one in claimed)) as damage:
+            executable = compile_program(text, backends=[backend], cache=False)
+            patterns = {taken["pattern"] for taken in executable.program.report.get("backends", [])}
+            name = chosen_entry(executable.entries, None)
+            for size in (4, 0, 1):
+                what = f"runs with dynamic sizes {size}"
+                problem = _compare(executable, reference, name, size)
+                outcomes.append(Outcome(what, damage[0] if damage else problem))
+                if outcomes[-1].problem:
+                    return patterns, outcomes  # what writes where it should not would do so without margins, too
+                if all(None not in spec.shape for spec in executable.entries[name].inputs):
+                    break
         what = "refuses shapes that do not fit"
         outcomes.append(Outcome(what, _errors(executable, reference, name)))
         what = "is searched, with its costs"
@@ -228,18 +240,26 @@ def _difference(entry: Entry, found: Sequence[Any], expected: Sequence[Any]) -> 
     return ""
 
 
-def _compare(executable: Executable, reference: Executable, name: str, size: int) -> Outcome:
-    """Twice, since what a call leaves behind must not matter."""
-    arguments, what = _arguments(executable, name, size), f"runs with dynamic sizes {size}"
-    for _ in range(2):
-        given = [argument.copy() for argument in arguments]
-        found, expected = executable.run_arrays(name, given), reference.run_arrays(name, arguments)
-        if any(one.tobytes() != other.tobytes() for one, other in zip(given, arguments, strict=True)):
-            return Outcome(what, "it writes to its operands")
+def _compare(executable: Executable, reference: Executable, name: str, size: int) -> str:
+    """Twice, since neither what a call leaves behind may matter, nor what lies around operands and in results."""
+    arguments = _arguments(executable, name, size)
+    expected = reference.run_arrays(name, arguments)
+    for byte in (0, 0xFF):
+        given = [GuardedArray(one, byte) for one in arguments]
+        for one, argument in zip(given, arguments, strict=True):
+            one.array[...] = argument
+        empty = [GuardedArray(one, byte) if isinstance(one, np.ndarray) else None for one in expected]
+        found = executable.run_arrays(name, [one.array for one in given], [one and one.array for one in empty])
+        if any(one.array.tobytes() != other.tobytes() for one, other in zip(given, arguments, strict=True)):
+            return "it writes to its operands"
+        for what, each in (("operand", given), ("result", empty)):
+            for number, one in enumerate(each):
+                if one is not None and (side := one.damage()):
+                    return f"it writes {side} {what} {number}"
         if problem := _difference(executable.entries[name], found, expected):
-            return Outcome(what, problem)
+            return f"{problem}, where memory around operands and in results is {byte:#x} before"
     left = {device: count for device, count in executable.counters().live.items() if count}
-    return Outcome(what, f"buffers are left over: {left}" if left else "")
+    return f"buffers are left over: {left}" if left else ""
 
 
 def _errors(executable: Executable, reference: Executable, name: str) -> str:

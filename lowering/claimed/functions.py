@@ -23,7 +23,7 @@ from xdsl.ir import Operation
 from devscope.analysis.classify import is_terminator
 from devscope.analysis.patterns import Match
 from devscope.analysis.patterns.matcher import Matcher
-from devscope.analysis.symbols import Symbols, named_function
+from devscope.analysis.symbols import Symbols, is_claimed, named_function
 from devscope.analysis.target_binding import HOST_KIND
 from devscope.backends.backend import Answer, Backend, Claimed, Code, Mlir, Phase, Selected
 from devscope.backends.registry import get_backend, is_registered, run_passes_of
@@ -109,10 +109,6 @@ _MOST_NAMES = 4
 
 _MOST_MATCHES = 1000
 """Of one pattern in one claimed function, those that are looked at."""
-
-
-def is_claimed(function: FuncOp) -> bool:
-    return COMPILER_ATTR in function.attributes
 
 
 def _register_target(kind: str) -> None:

@@ -178,6 +178,11 @@ def table_of(functions: Mapping[str, Callable[..., Any]]) -> DeviceTable:
     return table
 
 
+def functions_of(table: DeviceTable) -> dict[str, Callable[..., Any]]:
+    """Those of a table, by name, as `table_of` takes them."""
+    return {name: getattr(table, name) for name in _FUNCTIONS}
+
+
 _kept: list[Any] = []
 """Tables that programs may have the address of."""
 

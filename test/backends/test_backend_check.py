@@ -27,6 +27,10 @@ def llvm(body: str) -> object:
     return code
 
 
+def beside(pointer: str, index: int) -> object:
+    return llvm(f"%p = getelementptr float, ptr {pointer}, i64 {index}\n store float 7.0, ptr %p\n ret i32 0")
+
+
 def wrong(a: np.ndarray, b: np.ndarray, out: np.ndarray) -> None:
     np.add(a @ b, 0.1, out=out)
 
@@ -45,6 +49,8 @@ UNMATCHED = Row("other", op("linalg.matmul", op("linalg.matmul"), wildcard()))
         ({}, "", ""),
         ({"code": lambda _: PythonCall("wrong")}, "runs with", "the result differs from the host's"),
         ({"code": llvm("store float 7.0, ptr %a\n ret i32 0")}, "runs with", "it writes to its operands"),
+        ({"code": beside("%out", 42)}, "runs with", "it writes behind result 0"),
+        ({"code": beside("%b", -1)}, "runs with", "it writes in front of operand 1"),
         ({"code": llvm("ret i32 3")}, "runs with", "failed with status 3"),
         ({"code": fails}, "compiles", "cannot compile what it claimed: ValueError: not today"),
         ({"cost": fails}, "is searched, with its costs", "the cost of 'toy.matmul' failed: ValueError: not today"),

@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 
 import devscope
+from devscope import backend_check
 from devscope.backend_check import check_backend
 from devscope.cli.main import main
 from devscope.errors import DeviceError, LoweringError
@@ -25,7 +26,7 @@ sys.path.append(str(EXAMPLE))
 
 from installed import offer  # noqa: E402
 from vanilla.backend import Vanilla  # noqa: E402
-from vanilla.runtime import Accelerator, VanillaRuntime  # noqa: E402
+from vanilla.runtime import UNITS, Accelerator, VanillaRuntime  # noqa: E402
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -51,6 +52,29 @@ def test_conformance(tmp_path: Path) -> None:
     outcomes = list(check_backend("vanilla"))
     assert [outcome for outcome in outcomes if outcome.problem] == []
     assert len(outcomes) > 20
+
+
+def past_the_end(_: Any, a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    a.base[-1] = 0
+    return a @ b
+
+
+def into_operands(_: Any, a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    a += 1
+    return a @ b
+
+
+@pytest.mark.parametrize(
+    ("unit", "problem"),
+    [(past_the_end, "it writes behind the end of a buffer"), (into_operands, "a launch writes to 2 buffers")],
+)
+def test_what_is_written_outside_of_results(unit: Any, problem: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    small = {name: text for name, text in backend_check.programs().items() if name == "matmul f32 static"}
+    monkeypatch.setattr(backend_check, "programs", lambda: small)
+    monkeypatch.setattr(Vanilla, "programs", [])
+    monkeypatch.setattr(backend_check._Saved, "outcomes", lambda _: iter(()))
+    monkeypatch.setitem(UNITS, "matmul", unit)
+    assert any(problem in one.problem for one in check_backend("vanilla"))
 
 
 def test_data_stays_on_the_device() -> None:
