@@ -157,7 +157,7 @@ class CallText:
             for name, (most, step) in limits.items()
         }
         if amounts["k"] is not None:
-            amounts["k"] //= found.steps_at_once
+            amounts["k"] = amounts["k"] // found.steps_at_once | 1  # see contraction.mlir
         at_once = 1 if not found.loops["b"] else _AT_ONCE_UNKNOWN
         widths = [amounts[name] for name, operand in (("m", "a"), ("n", "b")) if packs[operand]]
         known = [width * amounts["k"] for width in widths if width is not None and amounts["k"] is not None]
@@ -179,7 +179,9 @@ class CallText:
             padded = [self._padded(operand + axis, axis, *limits[axis]) for axis in (name, "k")]
             self._lines += [
                 f"%word_{operand} = arith.constant {found.steps_at_once} : index",
-                f"%words_{operand} = arith.divui {padded[1]}, %word_{operand} : index",
+                f"%even_{operand} = arith.divui {padded[1]}, %word_{operand} : index",
+                f"%odd_{operand} = arith.constant 1 : index",
+                f"%words_{operand} = arith.ori %even_{operand}, %odd_{operand} : index",
                 f"%deep_{operand} = arith.muli %words_{operand}, %slots : index",
             ]
             self._lines.append(f"%size_{operand} = arith.muli %deep_{operand}, {padded[0]} : index")

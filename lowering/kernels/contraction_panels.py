@@ -95,7 +95,7 @@ def fits_tasks(found: Contraction, row: Row) -> bool:
 
 def _task_elements(found: Contraction, row: Row) -> int:
     most, k, depth = steps_of_k(found, row), found.extent("k"), row.numbers["depth"]
-    return -(-(most if k is None else min(k, most)) // depth) * depth * row.numbers["part_columns"]
+    return (-(-(most if k is None else min(k, most)) // depth) * depth | 1) * row.numbers["part_columns"]
 
 
 def task_packing(found: Contraction, row: Row, library: KernelLibrary) -> TaskPacking:

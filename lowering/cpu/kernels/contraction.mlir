@@ -36,8 +36,10 @@ func.func private @${NAME}(${PARAMETERS}) attributes {llvm.no_inline, llvm.optim
   %at_once = arith.constant ${STEPS_AT_ONCE} : index
   %most_turns = arith.divui %padded, %at_once : index
   %all_turns = arith.ceildivui %K, %at_once : index
-  %a_panel = arith.muli %most_turns, %rows : index
-  %b_panel = arith.muli %most_turns, %columns : index
+  // Panels are an odd number of steps apart: of powers of two of them, all would begin in the same few sets of a cache.
+  %apart = arith.ori %most_turns, %1 : index
+  %a_panel = arith.muli %apart, %rows : index
+  %b_panel = arith.muli %apart, %columns : index
   %m_most = arith.minsi %M, %most_rows : index
   %a_most = arith.ceildivui %m_most, %rows : index
   %a_size = arith.muli %a_most, %a_panel : index
