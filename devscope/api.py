@@ -218,7 +218,7 @@ def plan(
 
     Raises as `compile` does, and OptionError for a ``machine`` that is not looked at.
     """
-    from devscope.pipeline import plan_source
+    from devscope.planning import plan_source
 
     if place is None:
         require_use_of_machine(machine, completion, partition)

@@ -27,6 +27,7 @@ from devscope.api import compile
 from devscope.compile_options import CompileOptions
 from devscope.errors import DevscopeError, LoweringError
 from devscope.machine_name import machine_name
+from devscope.partitioning import Offers, offers_of
 from devscope.passes.device_partition.candidates import Candidate
 from devscope.passes.device_partition.cost_file import CostRow
 from devscope.passes.device_partition.costs import CostModel
@@ -35,7 +36,6 @@ from devscope.passes.device_partition.outline import outlined
 from devscope.passes.device_partition.placement import Placed
 from devscope.passes.device_partition.structure import structure_of
 from devscope.passes.device_partition.wholes import key_of, partitioned_alone
-from devscope.pipeline import Offers, offers_of
 from devscope.runtime.executable import Executable
 
 Key = tuple[str, str, str]

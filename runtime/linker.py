@@ -62,8 +62,6 @@ class HostLibrary:
         except RuntimeError as error:
             self._jit.close()
             raise ExecutableFormatError(f"the host code could not be loaded: {error}") from None
-        self.has_tasks = _RUN_TASKS in own.imported
-        """Whether the program has work for several threads."""
         self.drivers = {type_: self[symbol] for type_, symbol in drivers.items()}
         """Address of the native driver for each type of devices."""
         self.call, close, set_arena, keep_states = (self[name] for name in _FUNCTIONS)
@@ -112,7 +110,6 @@ def shared_runtime() -> dict[str, int]:
     return _shared[0]
 
 
-_RUN_TASKS = "devscope_run_tasks"
 CLOSE_BACKENDS = "devscope_close_backends"
 """A function that programs may have: what claimed functions made is released."""
 

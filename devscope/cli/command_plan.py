@@ -62,7 +62,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def execute(arguments: argparse.Namespace) -> int:
     from devscope.cli.printing import module_text
     from devscope.passes.device_plan.report.explain import Query, explain
-    from devscope.pipeline import plan_source
+    from devscope.planning import plan_source
 
     query = Query.parse(arguments.explain) if arguments.explain is not None else None
     if arguments.place is None:

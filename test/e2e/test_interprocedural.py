@@ -26,6 +26,7 @@ from devscope.passes.device_sccp import DeviceSccpPass
 from devscope.passes.device_split import DeviceSplitPass
 from devscope.passes.device_unused import DeviceUnusedPass
 from devscope.passes.device_verify import verify_module
+from devscope.planning import plan_source
 from devscope.runtime.executable import Executable
 from devscope.runtime.pool import CopyCount, Counters
 
@@ -94,7 +95,7 @@ def test_random_programs_compute_the_same_without(number: int, monkeypatch: pyte
 def test_every_pass_leaves_a_module_that_verifies(number: int) -> None:
     program = Generator(np.random.default_rng([SEED, number, 5])).program()
     try:
-        planned = pipeline.plan_source(program.text, CompileOptions(("cpu:0", "opencl:0")[number % 2], "host"))
+        planned = plan_source(program.text, CompileOptions(("cpu:0", "opencl:0")[number % 2], "host"))
         DeviceSplitPass().run(AnalysisManager(planned.module))
     except (PlanError, LoweringError):
         return  # what is refused is not split
@@ -118,7 +119,7 @@ def test_programs_for_the_host_are_left_alone() -> None:
       %0 = call @f(%n, %n) : (i32, i32) -> i32
       return %0 : i32
     }"""
-    planned = pipeline.plan_source(source, CompileOptions("cpu:0", "host"))
+    planned = plan_source(source, CompileOptions("cpu:0", "host"))
     DeviceSplitPass().run(AnalysisManager(planned.module))
     before = str(planned.module)
     assert not simplify_across_functions(AnalysisManager(planned.module))

@@ -396,7 +396,7 @@ def test_a_defect_says_what_it_is(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> 
     def fail(*arguments: object) -> None:
         raise KeyError("wrong\nand more")
 
-    monkeypatch.setattr("devscope.pipeline.plan_source", fail)
+    monkeypatch.setattr("devscope.planning.plan_source", fail)
     outcome = cli("plan", "tanh.mlir")
     assert (outcome.status, outcome.out) == (1, "")
     assert outcome.err.startswith("error: internal error: KeyError: ")
