@@ -30,12 +30,10 @@ if TYPE_CHECKING:
     from xdsl.ir import Attribute, SSAValue
 
     from devscope.analysis.patterns import Match
+    from devscope.analysis.patterns.language import Answer
     from devscope.errors import SourceLocation
 
 Options = Mapping[str, OptionValue]
-
-Answer = bool | str | None
-"""Of a predicate: True or None is yes; False is no, and a string says why not."""
 
 
 class Phase(Enum):
@@ -55,7 +53,7 @@ class Row(NamedTuple):
 
     name: str
     pattern: Any
-    predicate: Callable[[Any], Answer] | None = None
+    predicate: Callable[[Match], Answer] | None = None
 
 
 # ------------------------------------------------------------------------------------------ what code can be
@@ -219,7 +217,12 @@ class Claimed:
         if isinstance(value, BlockArgument) and value.block is self.function.body.first_block:
             with suppress(ValueError):
                 return self.passed.index(value.index)
-        raise LoweringError(f"a value of '{self.name}' is no operand", self.location)
+        from devscope.analysis.patterns import splat_value
+
+        what = f"a value of '{self.name}' is no operand of its code"
+        if (number := splat_value(value)) is not None:
+            raise LoweringError(f"{what}: it is {number:g} everywhere", self.location, ["splat_value gives that"])
+        raise LoweringError(what, self.location)
 
     @property
     def inputs(self) -> Sequence[Attribute]:

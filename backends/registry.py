@@ -57,13 +57,13 @@ def register_backend(backend: Backend | type[Backend]) -> Backend:
 
     The same one again changes nothing; another one of its name is refused.
     """
-    made = backend
-    if isinstance(backend, type):
-        with raised_as(OptionError, f"backend '{getattr(backend, 'name', backend.__name__)}' cannot be made"):
-            made = backend()
+    shown = getattr(backend, "name", backend)
+    with raised_as(OptionError, f"backend '{shown}' cannot be made"):
+        made: Any = backend() if isinstance(backend, type) else backend
     if not isinstance(made, Backend):
         raise OptionError(f"{made!r} is no devscope.Backend")
-    _check(made)
+    with raised_as(OptionError, f"backend '{shown}' cannot be looked at"):
+        _check(made)
     known = _registered.get(made.name)
     if known is not None and type(known) is type(made):
         return known

@@ -15,8 +15,20 @@ from xdsl.ir import Operation, SSAValue
 
 from devscope.errors import OptionError
 
-Check = Callable[[SSAValue], bool | str | None]
-"""Looks at a value: True or None is yes, False no, a text no and why."""
+Answer = bool | str | None
+"""True and None are yes, False is no, a text is no and why."""
+
+Check = Callable[[SSAValue], Answer]
+"""Looks at a value."""
+
+
+def objection(answer: Answer, without: str) -> str | None:
+    """Why an answer is no, ``without`` if it does not say; None if it is yes. Raises TypeError if neither."""
+    if answer is None or answer is True:
+        return None
+    if answer is not False and not isinstance(answer, str):  # pyright: ignore[reportUnnecessaryIsInstance]
+        raise TypeError(f"it answers {answer!r}, neither True nor False nor why not")
+    return answer or without
 
 
 @dataclass(frozen=True, eq=False)

@@ -39,6 +39,7 @@ from devscope.analysis.patterns.language import (
     Op,
     Pattern,
     Wildcard,
+    objection,
 )
 from devscope.analysis.patterns.python_values import python_value
 from devscope.dialects.location import source_location
@@ -141,9 +142,7 @@ class Matcher:
         value = _outer(place)
         owner = value.owner if isinstance(value.owner, Operation) else None
         for check in pattern.checks:
-            answer = check(value)
-            if answer is False or isinstance(answer, str):
-                reason = answer if isinstance(answer, str) and answer else "a check says no"
+            if (reason := objection(check(value), "a check says no")) is not None:
                 self._miss(state, owner, f"{pattern.text()}: {reason}")
                 return None
         if pattern.name:

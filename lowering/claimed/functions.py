@@ -22,10 +22,11 @@ from xdsl.ir import Operation
 
 from devscope.analysis.classify import is_terminator
 from devscope.analysis.patterns import Match
+from devscope.analysis.patterns.language import Answer
 from devscope.analysis.patterns.matcher import Matcher
 from devscope.analysis.symbols import Symbols, is_claimed, named_function
 from devscope.analysis.target_binding import HOST_KIND
-from devscope.backends.backend import Answer, Backend, Claimed, Code, Mlir, Phase, Selected
+from devscope.backends.backend import Backend, Claimed, Code, Mlir, Phase, Selected
 from devscope.backends.registry import get_backend, is_registered, run_passes_of
 from devscope.dialects.device import COMPILER_ATTR, COMPOSITE_ATTR, SCOPE_ATTR, TARGET_ATTR, ScopeAttr, TargetAttr
 from devscope.dialects.location import source_location

@@ -17,9 +17,9 @@ from xdsl.ir import Attribute
 from xdsl.rewriter import InsertPoint, Rewriter
 
 from devscope.analysis.patterns import Match, Pattern
-from devscope.analysis.patterns.language import Custom, Op
+from devscope.analysis.patterns.language import Answer, Custom, Op
 from devscope.analysis.symbols import Symbols, is_claimed, named_function
-from devscope.backends.backend import Answer, Row, Selected
+from devscope.backends.backend import Row, Selected
 from devscope.backends.registry import get_backend
 from devscope.dialects.device import COMPOSITE_ATTR
 from devscope.errors import OptionError

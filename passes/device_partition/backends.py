@@ -6,11 +6,9 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Protocol
 
 from devscope.analysis.patterns import Match, Pattern
+from devscope.analysis.patterns.language import Answer, objection
 from devscope.dialects.device import ScopeAttr, TargetAttr
 from devscope.dialects.target import OptionValue
-
-Answer = bool | str | None
-"""Of a predicate: True and None are yes, False is no, a text is no and why."""
 
 Row = tuple[str, Pattern, Callable[[Match], Answer] | None]
 """A name, a pattern, and a predicate that sees what it matched."""
@@ -44,9 +42,4 @@ def target_of(backend: PartitionBackend) -> TargetAttr:
 
 def refusal(predicate: Callable[[Match], Answer] | None, match: Match) -> str | None:
     """Why a predicate says no to a match; None if it says yes."""
-    answer = predicate(match) if predicate is not None else None
-    if answer is None or answer is True:
-        return None
-    if answer is not False and not isinstance(answer, str):  # pyright: ignore[reportUnnecessaryIsInstance]
-        raise TypeError(f"it answers {answer!r}, neither True nor False nor why not")
-    return answer or "its predicate says no"
+    return None if predicate is None else objection(predicate(match), "its predicate says no")

@@ -165,6 +165,8 @@ def test_checks_attributes_and_constants() -> None:
         miss = near_miss(pattern, last(program))
         assert miss is not None
         assert text in miss.text
+    with pytest.raises(TypeError, match="it answers 0, neither True nor False nor why not"):
+        match(op("linalg.matmul", x.where(lambda value: 0)), last(program))  # pyright: ignore[reportArgumentType]
 
 
 @pytest.mark.parametrize(("type_", "zero", "add"), [("i8", "0", "addi"), ("f64", "0.0", "addf")])

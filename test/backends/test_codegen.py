@@ -227,6 +227,10 @@ def raising(_: Claimed) -> Mlir:
             named("here", "%s = call i32 @absent() ret i32 %s"),
             "gave an object that calls what is neither of C's functions .* nor among its 'calls': absent",
         ),
+        (
+            lambda f: f.operand(f.match.root.operands[2]),
+            "a value of 'main_toy_matmul' is no operand of its code: it is 0 everywhere",
+        ),
         (lambda _: DeviceBinary(b"", "main"), "gave a device's binary for a target whose device type is 'cpu'"),
     ],
 )

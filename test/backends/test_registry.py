@@ -71,6 +71,7 @@ def failing(*_: object) -> None:
         (make(programs=5), "'programs' is 5"),
         (make(merge="yes"), "'merge' is 'yes'"),
         (make(__init__=failing), "backend 'made_up' cannot be made: ValueError: boom"),
+        (make(patterns=property(failing)), "backend 'made_up' cannot be looked at: ValueError: boom"),
         (make("onednn"), "backend 'onednn' exists already: an installed package offers it"),
         (make(device_type="made_down"), "has devices of type 'made_down'"),
     ],
