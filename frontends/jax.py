@@ -9,6 +9,7 @@ libraries. Where a function has something without a default rule (``eigh``, ``sv
 
 from __future__ import annotations
 
+import functools
 import importlib
 import inspect
 from collections.abc import Mapping, Sequence
@@ -42,7 +43,8 @@ def read_function(function: Any, examples: Examples | None) -> ImportedSource:
     staged = jax.jit(function, keep_unused=True)
 
     def exported_for(platform: str) -> Any:
-        return export.export(staged, platforms=(platform,))(*by_position, **by_name)
+        trace = export.export(staged, platforms=(platform,), _override_lowering_rules=_rules())
+        return trace(*by_position, **by_name)
 
     try:
         try:
@@ -55,6 +57,12 @@ def read_function(function: Any, examples: Examples | None) -> ImportedSource:
     given = jax.tree_util.tree_leaves((tuple(by_position), dict(by_name)))
     conversions = [_conversion(leaf, aval.dtype) for leaf, aval in zip(given, exported.in_avals, strict=True)]
     return read_exported(exported, _parameters(function, len(by_position)), name, conversions)
+
+
+@functools.cache
+def _rules() -> tuple[tuple[Any, Any], ...]:
+    """LU is a call, which has blocks and products: JAX's default rule writes an algorithm out."""
+    return ((_jax("jax.lax.linalg").lu_p, _jax("jax.ffi").ffi_lowering("LuDecomposition")),)
 
 
 def _conversion(example: Any, traced: Any) -> str:

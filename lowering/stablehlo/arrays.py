@@ -7,7 +7,7 @@ The first dimensions of an array are those of a batch; most algorithms need to k
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -25,7 +25,6 @@ class Text:
         self.lines: list[str] = []
         self._count = 0
         self._sizes: list[str] = []
-        self._first = type_
         self._extents = self._named("%0", "n", type_)
         self.batch = self._extents[:-2]
 
@@ -59,9 +58,9 @@ class Text:
         return name
 
     def operand(self, number: int, type_: Any) -> Array:
-        """An operand, ``%0``, ``%1`` and so on, of the same batch as ``%0``."""
+        """An operand, ``%0``, ``%1`` and so on, of the same batch as ``%0``; equal types may be of other sizes."""
         extents = self._extents
-        if type_ != self._first:
+        if number:
             own = self._named(f"%{number}", f"n{number}_", type_)
             shared = len(self.batch)
             extents = [first if e < 0 else e for e, first in zip(own, self.batch, strict=False)] + own[shared:]
@@ -103,27 +102,29 @@ class Text:
         return Array(self, name, (count,), "i64")
 
     def elements(
-        self, extents: Sequence[int], source: Array, at: Sequence[int | tuple[int, Sequence[int]]]
+        self, extents: Sequence[int], source: Array, at: Sequence[int | tuple[int, Sequence[int] | Array]]
     ) -> Array:
         """Elements of ``source``: where in each of its dimensions is said by a dimension of the result, or by one and a
-        table that its places are looked up in."""
+        table that its places are looked up in; an array has such a table for each place of the dimensions before."""
         rank, type_ = len(extents), tensor(extents, source.of)
         room, body, places = self.room(extents, source.of), list[str](), list[str]()
-        tables: list[tuple[str, int, int]] = []
+        tables: list[tuple[str, str, Sequence[int]]] = []
         for dim, place in enumerate(at):
             if isinstance(place, int):
                 places.append(f"%i{place}")
                 continue
-            axis, numbers = place
-            data = self.add(f"arith.constant dense<{list(numbers)}> : tensor<{len(numbers)}xi64>")
-            tables.append((data, axis, len(numbers)))
+            axis, table = place
+            if isinstance(table, Array):
+                tables.append((table.name, table.type, range(axis + 1)))
+            else:
+                kind = f"tensor<{len(table)}xi64>"
+                tables.append((self.add(f"arith.constant dense<{list(table)}> : {kind}"), kind, [axis]))
             body.append(f"%p{dim} = arith.index_cast %k{len(tables) - 1} : i64 to index")
             places.append(f"%p{dim}")
-        maps = [axes_map(rank, [axis]) for _, axis, _ in tables] + [axes_map(rank, range(rank))]
+        maps = [axes_map(rank, axes) for _, _, axes in tables] + [axes_map(rank, range(rank))]
         given = ""
         if tables:
-            kinds = commas(f"tensor<{size}xi64>" for _, _, size in tables)
-            given = f"ins({commas(name for name, _, _ in tables)} : {kinds}) "
+            given = f"ins({commas(name for name, _, _ in tables)} : {commas(kind for _, kind, _ in tables)}) "
         arguments = commas([*(f"%k{n}: i64" for n in range(len(tables))), f"%o: {source.of}"])
         parallel = commas(['"parallel"'] * rank)
         indices = [f"%i{axis} = linalg.index {axis} : index" for axis in range(rank)]
@@ -385,15 +386,25 @@ class Array:
         return self._slice(axis, str(first), end - first, new)
 
     def _slice(self, axis: int, first: str, size: int, new: Sequence[int]) -> Array:
-        where = self._region(axis, first, size)
+        return self._extract({axis: (first, size)}, new)
+
+    def _extract(self, ranges: Mapping[int, tuple[str, int]], new: Sequence[int]) -> Array:
+        where = self._region(ranges)
         return self._new(f"tensor.extract_slice {self.name}{where} : {self.type} to {tensor(new, self.of)}", new)
 
-    def _region(self, axis: int, first: str, size: int) -> str:
+    def _insert(self, ranges: Mapping[int, tuple[str, int]], value: Array) -> Array:
+        where = self._region(ranges)
+        return self._new(
+            f"tensor.insert_slice {value.name} into {self.name}{where} : {value.type} into {self.type}"
+        )
+
+    def _region(self, ranges: Mapping[int, tuple[str, int]]) -> str:
+        """Where from and how many of some dimensions, all of the others."""
         rank = len(self.extents)
-        sizes = [str(self.text.size(extent)) for extent in self.extents]
-        starts = ["0"] * rank
-        starts[axis], sizes[axis] = first, str(self.text.size(size))
-        return f"[{commas(starts)}] [{commas(sizes)}] [{commas(['1'] * rank)}]"
+        sizes, starts = [*self.extents], ["0"] * rank
+        for axis, (first, size) in ranges.items():
+            starts[axis], sizes[axis] = first, size
+        return f"[{commas(starts)}] [{commas(self.text.size(size) for size in sizes)}] [{commas(['1'] * rank)}]"
 
     def at(self, axis: int, place: str) -> Array:
         """What is at an index of a dimension, which the result lacks."""
@@ -402,11 +413,7 @@ class Array:
 
     def put(self, axis: int, place: str, value: Array) -> Array:
         """With other numbers at an index of a dimension, which ``value`` lacks."""
-        axis %= len(self.extents)
-        where = self._region(axis, place, 1)
-        return self._new(
-            f"tensor.insert_slice {value.name} into {self.name}{where} : {value.type} into {self.type}"
-        )
+        return self._insert({axis: (place, 1)}, value)
 
     def some(self, axis: int, first: str, count: int) -> Array:
         """So many places of a dimension, from an index on."""
@@ -415,11 +422,16 @@ class Array:
 
     def put_some(self, axis: int, first: str, value: Array) -> Array:
         """With other numbers there."""
-        axis %= len(self.extents)
-        where = self._region(axis, first, value.extents[axis])
-        return self._new(
-            f"tensor.insert_slice {value.name} into {self.name}{where} : {value.type} into {self.type}"
-        )
+        return self._insert({axis: (first, value.extents[axis])}, value)
+
+    def block(self, row: str, rows: int, column: str, columns: int) -> Array:
+        """Part of matrices."""
+        return self._extract({-2: (row, rows), -1: (column, columns)}, [*self.extents[:-2], rows, columns])
+
+    def put_block(self, row: str, column: str, value: Array) -> Array:
+        """With other numbers there."""
+        rows, columns = value.extents[-2:]
+        return self._insert({-2: (row, rows), -1: (column, columns)}, value)
 
     def take(self, axis: int, table: Sequence[int]) -> Array:
         """Places of a dimension in another order."""
@@ -428,6 +440,12 @@ class Array:
         new[axis] = len(table)
         at = [(axis, table) if dim == axis else dim for dim in range(len(new))]
         return self.text.elements(new, self, at)
+
+    def ordered(self, order: Array) -> Array:
+        """Places of a dimension in the order that ``order`` says, along its last one, for each of those before."""
+        rank = len(order.extents)
+        new = [*order.extents, *self.extents[rank:]]
+        return self.text.elements(new, self, [*range(rank - 1), (rank - 1, order), *range(rank, len(new))])
 
     def diagonal(self, table: Sequence[int]) -> Array:
         """Of every row of a matrix the element in the column that a table says."""

@@ -21,8 +21,8 @@ def places(a: Array, axis: int, i: str) -> tuple[Array, Array]:
     return at.compare("EQ", here).in_batch(), at.compare("GT", here).in_batch()
 
 
-def lu(a: Array) -> tuple[Array, Array, Array, Array]:
-    """``getrf``, with partial pivoting.
+def lu(a: Array, count: int | None = None) -> tuple[Array, Array, Array, Array]:
+    """``getrf``, with partial pivoting; ``count`` is min(m, n), where that is known though ``m`` is not.
 
     Returns both factors in one matrix; the row that each was swapped with, from 0 (i64, ``[..., min(m, n)]``); the
     order of rows that this makes (i64, ``[..., m]``); the number of the first pivot that is 0, from 1, or 0 (i32).
@@ -57,7 +57,7 @@ def lu(a: Array) -> tuple[Array, Array, Array, Array]:
         info = (info.compare("EQ", 0) & is_zero).where((own + 1).convert("i32"), info)
         return [a, pivots.put(-1, i, chosen), order, info]
 
-    count = text.least(m, n)
+    count = text.least(m, n) if count is None else count
     start = [a, text.full([*batch, count], "i64", 0), rows, text.full(batch, "i32", 0)]
     a, pivots, order, info = text.loop(count, start, step)
     return a, pivots, order, info
@@ -74,10 +74,10 @@ def norm(a: Array, axis: int) -> Array:
     return (part * part).sum(axis).sqrt() * scale
 
 
-def qr(a: Array) -> tuple[Array, Array]:
+def qr(a: Array, count: int | None = None) -> tuple[Array, Array]:
     """``geqrf``: R, below it the vectors of reflections, and their factors (``[..., min(m, n)]``).
 
-    Reflection ``i`` is ``1 - tau v v^H``, ``v[i] == 1``; their product in order is Q.
+    Reflection ``i`` is ``1 - tau v v^H``, ``v[i] == 1``; their product in order is Q. ``count``: as of `lu`.
     """
     text = a.text
     *batch, m, n = a.extents
@@ -91,7 +91,7 @@ def qr(a: Array) -> tuple[Array, Array]:
         column = is_own.where(beta.spread(-1, m), below.where(vector, column))
         return [a.put(-1, i, column), taus.put(-1, i, tau)]
 
-    count = text.least(m, n)
+    count = text.least(m, n) if count is None else count
     a, taus = text.loop(count, [a, text.full([*batch, count], a.of, 0)], step)
     return a, taus
 

@@ -95,7 +95,7 @@ def triangular_solve(a: Array, b: Array, left: bool, lower: bool, unit: bool, tr
         return triangular_solve(a.transpose(), b.transpose(), True, not lower, unit, "NO_TRANSPOSE").transpose()
     text, (n, m) = a.text, b.extents[-2:]
     if n < _LARGE or m < _MANY:
-        return _solve(a, b, lower, unit)
+        return solve_rows(a, b, lower, unit)
     blocks = -(-n // _BLOCK)
     a = _filled_up(a, blocks * _BLOCK - n)
     b = text.full([*b.extents[:-2], blocks * _BLOCK, m], b.of, 0).put_some(-2, "0", b)
@@ -106,13 +106,13 @@ def triangular_solve(a: Array, b: Array, left: bool, lower: bool, unit: bool, tr
         begin = "0" if lower else text.index("addi", first, _BLOCK)
         count = text.extent(first if lower else text.index("subi", blocks * _BLOCK, begin))
         known = rows.some(-1, begin, count) @ solved.some(-2, begin, count)
-        rest = _solve(rows.some(-1, first, _BLOCK), b.some(-2, first, _BLOCK) - known, lower, unit)
+        rest = solve_rows(rows.some(-1, first, _BLOCK), b.some(-2, first, _BLOCK) - known, lower, unit)
         return [solved.put_some(-2, first, rest)]
 
     return text.loop(blocks, [text.full(b.extents, b.of, 0)], step)[0].part(-2, 0, n)
 
 
-def _solve(a: Array, b: Array, lower: bool, unit: bool) -> Array:
+def solve_rows(a: Array, b: Array, lower: bool, unit: bool) -> Array:
     text, (n, m) = a.text, b.extents[-2:]
 
     def step(i: str, solved: Array) -> list[Array]:

@@ -10,7 +10,7 @@ from typing import Any
 from devscope.errors import LoweringError
 from devscope.lowering.interop.bindings import ir
 from devscope.lowering.interop.diagnostics import decode_location
-from devscope.lowering.stablehlo import factors, jacobi, schur
+from devscope.lowering.stablehlo import blocked_factors, factors, jacobi, schur
 from devscope.lowering.stablehlo.arrays import Array, Text
 from devscope.lowering.stablehlo.folds import add_windows
 from devscope.lowering.stablehlo.fourier import PARTS
@@ -90,23 +90,23 @@ def _trsm(op: Any) -> str:
 
 def _getrf(op: Any) -> str:
     _, (a,) = _given(op, is_of_any_size=True)
-    packed, pivots, _, info = factors.lu(a)
+    packed, pivots, _, info = blocked_factors.lu(a)
     return _finish(op, [packed, pivots + 1, info])
 
 
 def _lu_decomposition(op: Any) -> str:
     _, (a,) = _given(op, is_of_any_size=True)
-    return _finish(op, factors.lu(a)[:3])
+    return _finish(op, blocked_factors.lu(a)[:3])
 
 
 def _geqrf(op: Any) -> str:
     _, (a,) = _given(op, is_of_any_size=True)
-    return _finish(op, factors.qr(a))
+    return _finish(op, blocked_factors.qr(a))
 
 
 def _orgqr(op: Any) -> str:
     _, (a, taus) = _given(op, is_of_any_size=True)
-    return _finish(op, [factors.product_of_reflections(a, taus, a.extents[-1])])
+    return _finish(op, [blocked_factors.product_of_reflections(a, taus, a.extents[-1])])
 
 
 def _syevd(op: Any) -> str:

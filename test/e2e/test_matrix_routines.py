@@ -41,11 +41,11 @@ func.func @cholesky(%x: tensor<2x2x2xf32>) -> (tensor<2x2x2xf32>, tensor<2x2x2xf
   %1 = stablehlo.cholesky %x, lower = false : tensor<2x2x2xf32>
   return %0, %1 : tensor<2x2x2xf32>, tensor<2x2x2xf32>
 }
-func.func @of_any_size(%x: tensor<?x?x?xf32>, %b: tensor<?x2x?xf32>) -> (tensor<?x?x?xf32>, tensor<?x2x?xf32>) {
+func.func @of_any_size(%x: tensor<?x?x?xf32>, %b: tensor<?x?x?xf32>) -> (tensor<?x?x?xf32>, tensor<?x?x?xf32>) {
   %0 = stablehlo.cholesky %x, lower = true : tensor<?x?x?xf32>
   %1 = "stablehlo.triangular_solve"(%0, %b) <{left_side = false, lower = true, unit_diagonal = false,
-      transpose_a = #stablehlo<transpose TRANSPOSE>}> : (tensor<?x?x?xf32>, tensor<?x2x?xf32>) -> tensor<?x2x?xf32>
-  return %0, %1 : tensor<?x?x?xf32>, tensor<?x2x?xf32>
+      transpose_a = #stablehlo<transpose TRANSPOSE>}> : (tensor<?x?x?xf32>, tensor<?x?x?xf32>) -> tensor<?x?x?xf32>
+  return %0, %1 : tensor<?x?x?xf32>, tensor<?x?x?xf32>
 }
 func.func @large(%x: tensor<2x130x130xcomplex<f32>>, %b: tensor<2x130x17xcomplex<f32>>)
     -> tensor<2x130x17xcomplex<f32>> {
@@ -73,6 +73,19 @@ func.func @nothing(%x: tensor<2x0x0xf32>)
 }
 """
 DECOMPOSITIONS = """
+func.func @large_lu(%x: tensor<2x100x97xf64>) -> (tensor<2x100x97xf64>, tensor<2x97xi32>, tensor<2x100xi32>) {
+  %0:3 = stablehlo.custom_call @LuDecomposition(%x)
+    : (tensor<2x100x97xf64>) -> (tensor<2x100x97xf64>, tensor<2x97xi32>, tensor<2x100xi32>)
+  return %0#0, %0#1, %0#2 : tensor<2x100x97xf64>, tensor<2x97xi32>, tensor<2x100xi32>
+}
+func.func @large_qr(%x: tensor<97x98xcomplex<f32>>) -> (tensor<97x98xcomplex<f32>>, tensor<97x97xcomplex<f32>>) {
+  %0:2 = stablehlo.custom_call @Qr(%x)
+    : (tensor<97x98xcomplex<f32>>) -> (tensor<97x98xcomplex<f32>>, tensor<97xcomplex<f32>>)
+  %1 = stablehlo.slice %0#0 [0:97, 0:97] : (tensor<97x98xcomplex<f32>>) -> tensor<97x97xcomplex<f32>>
+  %2 = stablehlo.custom_call @ProductOfElementaryHouseholderReflectors(%1, %0#1)
+    : (tensor<97x97xcomplex<f32>>, tensor<97xcomplex<f32>>) -> tensor<97x97xcomplex<f32>>
+  return %0#0, %2 : tensor<97x98xcomplex<f32>>, tensor<97x97xcomplex<f32>>
+}
 func.func @eigh(%x: tensor<5x5xf64>) -> (tensor<5x5xf64>, tensor<5xf64>) {
   %0:2 = stablehlo.custom_call @Eigh(%x) {backend_config = "1,1,100,1e-6"}
     : (tensor<5x5xf64>) -> (tensor<5x5xf64>, tensor<5xf64>)
@@ -166,6 +179,27 @@ def test_blocks_of_large_matrices_read_one_triangle(factors: Executable) -> None
     x = a @ a.conj().mT / 130 + np.eye(130)
     given = (x + np.triu(np.full((130, 130), np.nan), 1)).astype(np.complex64)
     np.testing.assert_allclose(x @ factors.run("large", given, b), b, atol=1e-4)
+
+
+def test_blocks_of_lu_exchange_rows_of_all_columns(decompositions: Executable) -> None:
+    x = np.random.default_rng(0).standard_normal((2, 100, 97))
+    x[1, :, 40] = x[1, :, 3]  # a pivot of about 0
+    packed, pivots, order = decompositions.run("large_lu", x)
+    lower, upper = np.tril(packed, -1) + np.eye(100, 97), np.triu(packed)[:, :97]
+    np.testing.assert_allclose(lower @ upper, np.take_along_axis(x, order[..., None], 1), atol=1e-12)
+    assert np.abs(lower).max() <= 1
+    for swaps, found in zip(pivots, order, strict=True):
+        rows = np.arange(100)
+        for row, other in enumerate(swaps):
+            rows[[row, other]] = rows[[other, row]]
+        np.testing.assert_array_equal(rows, found)
+
+
+def test_blocks_of_reflections(decompositions: Executable) -> None:
+    x = (np.random.default_rng(6).standard_normal((97, 98, 2)) @ [1, 1j]).astype(np.complex64)
+    packed, q = decompositions.run("large_qr", x)
+    np.testing.assert_allclose(q @ np.triu(packed), x, atol=1e-4)
+    np.testing.assert_allclose(q.conj().T @ q, np.eye(97), atol=1e-5)
 
 
 def test_what_needs_to_know_sizes_says_so() -> None:

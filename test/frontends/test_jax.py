@@ -11,6 +11,7 @@ import pytest
 
 import devscope
 from devscope.errors import ArgumentError, ExecutableFormatError, ExecutionError, InputError, LoweringError
+from devscope.frontends.jax import read_function
 from devscope.runtime.structure import Structure, count_leaves, leaf_paths
 
 jax = pytest.importorskip("jax")
@@ -359,3 +360,8 @@ def test_a_kernel_that_has_views_of_what_it_writes() -> None:
 
     x = np.float32([0.25, 3])
     np.testing.assert_allclose(devscope.run(root, x, default="opencl:0", cache=False), [[2]], rtol=1e-6)
+
+
+def test_lu_is_a_call() -> None:
+    """JAX's own rule would write it out, and nothing would know what it is."""
+    assert b"LuDecomposition" in read_function(jnp.linalg.inv, (X[:3],)).data
