@@ -29,7 +29,8 @@ def _scaled_product(w: Writer) -> None:
     if w.has(2) or w.attr("alpha", 1.0) == 1:
         w.op("Gemm", *w.node.input, result=0, **w.attributes)
         return
-    product = w.op("Gemm", w[0], w[1], **{**w.attributes, "alpha": 1.0})
+    unscaled = {name: value for name, value in w.attributes.items() if name != "alpha"}
+    product = w.op("Gemm", w[0], w[1], **unscaled)
     w.op("Mul", product, w.number(w.attr("alpha")), result=0)
 
 

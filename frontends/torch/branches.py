@@ -19,6 +19,11 @@ def choose_of_branches(graph: Any) -> None:
     while found := [node for node in graph.nodes if node.target is torch.ops.higher_order.cond]:
         for node in found:
             _inline(graph, node)
+    drop_unused(graph)
+
+
+def drop_unused(graph: Any) -> None:
+    """Without operations whose results nobody uses, nor modules."""
     graph.eliminate_dead_code()
     if graph.owning_module is not None:
         used = {node.target.partition(".")[0] for node in graph.find_nodes(op="get_attr")}
@@ -48,14 +53,20 @@ def _inline(graph: Any, node: Any) -> None:
 
 
 def _side(graph: Any, node: Any, branch: Any, operands: Any) -> Any:
-    """The results of a branch, whose operations are copied in front of ``node``."""
-    root, side = graph.owning_module, getattr(graph.owning_module, branch.target)
+    return copied_in_front(graph, node, getattr(graph.owning_module, branch.target), branch.target, operands)
+
+
+def copied_in_front(graph: Any, node: Any, side: Any, name: str, operands: Any) -> Any:
+    """The results of the module ``side``, whose operations are copied in front of ``node``.
+
+    ``name``: what those of its attributes begin with.
+    """
     side.graph.owning_module = side
     values = dict(zip(side.graph.find_nodes(op="placeholder"), operands, strict=True))
     with graph.inserting_before(node):
         for one in side.graph.find_nodes(op="get_attr"):
-            name = f"{branch.target}_{one.target}"
-            setattr(root, name, getattr(side, one.target))
-            values[one] = graph.get_attr(name)
+            attribute = f"{name}_{one.target}"
+            setattr(graph.owning_module, attribute, getattr(side, one.target))
+            values[one] = graph.get_attr(attribute)
             values[one].meta.update(one.meta)
         return graph.graph_copy(side.graph, values)

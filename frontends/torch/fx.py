@@ -18,6 +18,7 @@ from devscope.dialects.location import KIND_MARK, PRAGMA
 from devscope.errors import LoweringError
 from devscope.frontends.torch.branches import choose_of_branches
 from devscope.frontends.torch.empty_tensors import fold_empty_tensors
+from devscope.frontends.torch.flexible_attention import write_out_attention
 from devscope.frontends.torch.loops import LoopImporter, loop_graphs
 from devscope.frontends.torch.lowering_worker import CALL, LIMITS
 from devscope.frontends.torch.matrix_operations import ROUTINES
@@ -78,6 +79,7 @@ def _prepare(graph: Any) -> None:
     for node in graph.find_nodes(op="call_function", target=torch.ops.aten._assert_tensor_metadata.default):
         graph.erase_node(node)  # it is of types, which the importer does not all know
     choose_of_branches(graph)
+    write_out_attention(graph)
     fold_empty_tensors(graph)
     flatten_joined_dimensions(graph)
     take_parts(graph)

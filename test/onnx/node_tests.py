@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import itertools
 import os
 import traceback
 import warnings
@@ -30,7 +31,7 @@ def cases() -> dict[str, Any]:
 def outcome(case: Any, target: str) -> str:
     """``""`` if a test's results are right, else ``refused``, ``wrong`` or ``crash`` and why, in a line."""
     try:
-        program = devscope.compile(case.model, default=target, cache=False)
+        program = devscope.compile(case.model, cache=False, **_placed(target))
     except DevscopeError as error:
         if "internal error" in str(error):
             return _line("crash", str(error))
@@ -49,6 +50,14 @@ def outcome(case: Any, target: str) -> str:
         if text := differs(got, [_array(want) for want in wants], case.rtol, case.atol):
             return _line("wrong", text)
     return ""
+
+
+def _placed(target: str) -> dict[str, Any]:
+    """``mixed``: what computes is on ``opencl:0`` and on ``cpu:0`` in turn."""
+    if target != "mixed":
+        return {"default": target}
+    turn = itertools.count()
+    return {"place": [devscope.Rule("opencl:0", when=lambda _: next(turn) % 2 == 0)], "default": "cpu:0"}
 
 
 def _array(value: Any) -> np.ndarray:

@@ -1,5 +1,6 @@
 """All node tests of onnx on cpu:0 and opencl:0: ``run.py [--only SUBSTRING] [--jobs N] [--write] [TARGET...]``.
 
+A target may also be ``mixed``: what computes is on both in turn.
 Tests run in processes apart, so that one that ends badly is counted, too. ``--only @FILE``: names in a file.
 ``--write`` writes ``docs/conformance/onnx.md`` and the list of what is right.
 """

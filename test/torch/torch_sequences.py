@@ -9,9 +9,11 @@ from typing import Any, NamedTuple
 import torch
 import torch.nn.functional as F
 from torch import nn
+from torch.nn.attention.flex_attention import flex_attention
 from torch_modules import bits, floats, ints, module, plain
 
 BATCH, LENGTH = torch.export.Dim("batch", min=1, max=64), torch.export.Dim("length", min=2, max=32)
+PLACES = torch.export.Dim("length", min=2, max=16)
 
 
 class RMSNorm(nn.Module):
@@ -213,6 +215,33 @@ plain(
     lambda: torch.ones(5, 5).tril().bool(),
     name="ScaledDotProduct",
 )
+
+
+@module(
+    floats(2, 4, 6, 4),
+    floats(2, 2, 6, 4),
+    floats(2, 2, 6, 4),
+    dynamic=[{0: BATCH, 2: PLACES}] * 3,
+    others=[(floats(1, 4, 9, 4), floats(1, 2, 9, 4), floats(1, 2, 9, 4))],
+)
+class FlexAttention(nn.Module):
+    """Scores and masks by functions, of places and of parameters."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.slope = nn.Parameter(torch.rand(4))
+        self.register_buffer("document", torch.arange(16) // 4)
+
+    def score(self, score: Any, batch: Any, head: Any, q: Any, k: Any) -> Any:
+        return torch.where(self.document[q] == self.document[k], 3 * torch.tanh(score / 3), -math.inf)
+
+    def forward(self, q: Any, k: Any, v: Any) -> Any:
+        def biased(score: Any, batch: Any, head: Any, row: Any, column: Any) -> Any:
+            return score + self.slope[head] * (column - row)
+
+        return flex_attention(q, k, v, biased, enable_gqa=True), flex_attention(
+            q, k, v, self.score, scale=0.3, enable_gqa=True, return_lse=True
+        )
 
 
 class Output(NamedTuple):
