@@ -88,6 +88,12 @@ class Text:
         name = self.add(f"linalg.fill ins({scalar} : {of}) outs({room} : {type_}) -> {type_}")
         return Array(self, name, tuple(extents), of)
 
+    def constant(self, values: Any, of: str) -> Array:
+        """An array of real numbers that are known."""
+        data = np.ascontiguousarray(values, of.replace("f", "float")).tobytes().hex().upper()
+        extents = tuple(values.shape)
+        return Array(self, self.add(f'stablehlo.constant dense<"0x{data}"> : {tensor(extents, of)}'), extents, of)
+
     def room(self, extents: Sequence[int], of: str) -> str:
         """The name of a tensor without contents."""
         sizes = commas(self.size(extent) for extent in extents if extent < 0)
@@ -367,14 +373,26 @@ class Array:
             )
         return self._new(line, extents)
 
+    def reshape(self, *extents: int) -> Array:
+        """Of extents that are known."""
+        if extents == self.extents:
+            return self
+        return self._new(f"stablehlo.reshape {self.name} : ({self.type}) -> {tensor(extents, self.of)}", extents)
+
+    def permute(self, *dims: int) -> Array:
+        """With dimensions in another order; where extents of 1 alone change places, no element does."""
+        new = [self.extents[dim] for dim in dims]
+        moved = [dim for dim in dims if self.extents[dim] != 1]
+        if min(new) >= 0 and moved == sorted(moved):
+            return self.reshape(*new)
+        return self._new(
+            f"stablehlo.transpose {self.name}, dims = {list(dims)} : ({self.type}) -> {tensor(new, self.of)}", new
+        )
+
     def transpose(self) -> Array:
         """Of the last two dimensions."""
         rank = len(self.extents)
-        dims = [*range(rank - 2), rank - 1, rank - 2]
-        new = [self.extents[dim] for dim in dims]
-        return self._new(
-            f"stablehlo.transpose {self.name}, dims = {dims} : ({self.type}) -> {tensor(new, self.of)}", new
-        )
+        return self.permute(*range(rank - 2), rank - 1, rank - 2)
 
     def part(self, axis: int, first: int, end: int) -> Array:
         """Places ``first`` to ``end`` of a dimension."""

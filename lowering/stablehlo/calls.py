@@ -1,6 +1,7 @@
 """Calls of what is known by name, and what several processes would do together: a program is one."""
 
 import re
+from collections.abc import Sequence
 from typing import Any
 
 from devscope.lowering import mlir_util
@@ -64,9 +65,9 @@ def expand_custom_call(op: Any) -> None:
     elif name == "stablehlo.dynamic_reduce_window":
         expand_dynamic_reduce_window(op)
     elif name == "stablehlo.dynamic_top_k":
-        _sort_and_cut_largest(op)
+        _largest(op)
     elif name == "ApproxTopK":
-        _sort_and_cut(op)
+        _first_in_order(op)
     elif name == "devscope.require":
         _require(op)
     else:
@@ -99,7 +100,7 @@ def _make_nothing(op: Any) -> bool:
     return True
 
 
-def _sort_and_cut(op: Any) -> None:
+def _first_in_order(op: Any) -> None:
     """The first of all elements in order, which any recall that is asked for allows.
 
     Operands are tensors and a first element for each; the order is a function of two elements of each.
@@ -107,66 +108,67 @@ def _sort_and_cut(op: Any) -> None:
     function = _called(op, ir.FlatSymbolRefAttr(op.attributes["called_computations"][0]).value)
     axis = ir.IntegerAttr(ir.DictAttr(op.attributes["mhlo.backend_config"])["reduction_dim"]).value
     given = [value.type for value in list(op.operands)[: len(op.results)]]
-    count, types, pairs = len(given), commas(given), [(n, side) for n in range(len(given)) for side in "ab"]
-    kinds = [tensor([], element(type_)) for type_ in given]
-    results = [result.type for result in op.results]
-    extents = shape(results[0])
+    pairs = [(f"%{side}{n}", tensor([], element(type_))) for n, type_ in enumerate(given) for side in "ab"]
+    extents = shape(op.results[0].type)
     if extents[axis] < 0:
         return
     lines: list[str] = []
     extents_of(lines.append, "n", "%0", given[0])
-    starts, steps = commas([0] * len(extents)), commas([1] * len(extents))
-    lengths = commas(extent if extent >= 0 else f"%n{dim}" for dim, extent in enumerate(extents))
-    lines += [
-        f'%s:{count} = "stablehlo.sort"({commas(f"%{n}" for n in range(count))}) '
-        f"<{{dimension = {axis} : i64, is_stable = true}}> ({{",
-        f"^bb0({commas(f'%{side}{n}: {kinds[n]}' for n, side in pairs)}):",
-        f'%l = "{APPLY}"({commas(f"%{side}{n}" for n, side in pairs)}) '
-        f": ({commas(kinds[n] for n, _ in pairs)}) -> tensor<i1>",
-        f"stablehlo.return %l : tensor<i1>\n}}) : ({types}) -> ({types})",
-        *(
-            f"%r{n} = tensor.extract_slice %s{f'#{n}' if count > 1 else ''}[{starts}] [{lengths}] [{steps}] : "
-            f"{type_} to {results[n]}"
-            for n, type_ in enumerate(given)
-        ),
-        f'"{RETURN}"({commas(f"%r{n}" for n in range(count))}) : ({commas(results)}) -> ()',
-    ]
+    lengths = [extent if extent >= 0 else f"%n{dim}" for dim, extent in enumerate(extents)]
+    less = f'"{APPLY}"({commas(name for name, _ in pairs)}) : ({commas(kind for _, kind in pairs)}) -> tensor<i1>'
+    values = [(f"%{n}", type_, element(type_)) for n, type_ in enumerate(given)]
+    lines += _sorted_and_cut(op, values, axis, less, lengths)
     expand(op, "\n".join(lines), blocks=[mlir_util.entry_block(function)])
 
 
-def _sort_and_cut_largest(op: Any) -> None:
+def _largest(op: Any) -> None:
     """JAX's call: the largest of the last dimension and where they are, as many as the second operand says."""
     given, of = op.operands[0].type, element(op.operands[0].type)
     extents = shape(given)
-    rank, whole, cut = len(extents), [given, tensor(extents, "i32")], [*extents[:-1], -1]
+    last, places, one = len(extents) - 1, tensor(extents, "i32"), tensor([], of)
     order = (
         "TOTALORDER" if isinstance(of, ir.FloatType) else "UNSIGNED" if str(of)[:2] in ("ui", "i1") else "SIGNED"
     )
-    one, places = tensor([], of), tensor([], "i32")
     lines: list[str] = []
     extents_of(lines.append, "n", "%0", given)
-    sizes = f"tensor<{rank}xindex>"
+    sizes = f"tensor<{len(extents)}xindex>"
     lines += [
-        f"%sizes = tensor.from_elements {commas(f'%n{axis}' for axis in range(rank))} : {sizes}",
-        f"%i = stablehlo.dynamic_iota %sizes, dim = {rank - 1} : ({sizes}) -> {whole[1]}",
-        f'%s:2 = "stablehlo.sort"(%0, %i) <{{dimension = {rank - 1} : i64, is_stable = true}}> ({{',
-        f"^bb0(%a: {one}, %b: {one}, %p: {places}, %q: {places}):",
-        f"%l = stablehlo.compare GT, %a, %b, {order} : ({one}, {one}) -> tensor<i1>",
-        f"stablehlo.return %l : tensor<i1>\n}}) : ({commas(whole)}) -> ({commas(whole)})",
+        f"%sizes = tensor.from_elements {commas(f'%n{axis}' for axis in range(len(extents)))} : {sizes}",
+        f"%i = stablehlo.dynamic_iota %sizes, dim = {last} : ({sizes}) -> {places}",
         f"%count = tensor.extract %1[] : {op.operands[1].type}",
         f"%k = arith.index_cast %count : {element(op.operands[1].type)} to index",
-        f"%few = arith.cmpi ule, %k, %n{rank - 1} : index",
+        f"%few = arith.cmpi ule, %k, %n{last} : index",
         'cf.assert %few, "more elements are asked for than there are"',
     ]
-    lengths = commas([*(extent if extent >= 0 else f"%n{axis}" for axis, extent in enumerate(extents[:-1])), "%k"])
-    place = f"[{commas([0] * rank)}] [{lengths}] [{commas([1] * rank)}]"
-    results = [result.type for result in op.results]
-    for n, (type_, result) in enumerate(zip(whole, results, strict=True)):
-        part = tensor(cut, element(result))
+    lengths = [*(extent if extent >= 0 else f"%n{axis}" for axis, extent in enumerate(extents[:-1])), "%k"]
+    less = f"stablehlo.compare GT, %a0, %b0, {order} : ({one}, {one}) -> tensor<i1>"
+    lines += _sorted_and_cut(op, [("%0", given, of), ("%i", places, "i32")], last, less, lengths)
+    expand(op, "\n".join(lines))
+
+
+def _sorted_and_cut(
+    op: Any, values: Sequence[tuple[str, Any, Any]], axis: int, less: str, lengths: Sequence[int | str]
+) -> list[str]:
+    """Text of what sorts values, of a name, a type and that of elements each, and keeps so many places of each dimension.
+
+    ``less`` says whether elements of them, ``%a0`` and so on, come before others, ``%b0`` and so on.
+    """
+    types, results = commas(type_ for _, type_, _ in values), [result.type for result in op.results]
+    arguments = (f"%{side}{n}: {tensor([], of)}" for n, (_, _, of) in enumerate(values) for side in "ab")
+    lines = [
+        f'%s:{len(values)} = "stablehlo.sort"({commas(name for name, _, _ in values)}) '
+        f"<{{dimension = {axis} : i64, is_stable = true}}> ({{",
+        f"^bb0({commas(arguments)}):",
+        f"%l = {less}",
+        f"stablehlo.return %l : tensor<i1>\n}}) : ({types}) -> ({types})",
+    ]
+    place = f"[{commas([0] * len(lengths))}] [{commas(lengths)}] [{commas([1] * len(lengths))}]"
+    for n, ((_, type_, of), result) in enumerate(zip(values, results, strict=True)):
+        part = tensor([length if isinstance(length, int) else -1 for length in lengths], of)
         lines.append(f"%c{n} = tensor.extract_slice %s#{n}{place} : {type_} to {part}")
         lines.append(f"%r{n} = tensor.cast %c{n} : {part} to {result}")
-    lines.append(f'"{RETURN}"(%r0, %r1) : ({commas(results)}) -> ()')
-    expand(op, "\n".join(lines))
+    returned = commas(f"%r{n}" for n in range(len(results)))
+    return [*lines, f'"{RETURN}"({returned}) : ({commas(results)}) -> ()']
 
 
 def _called(op: Any, name: str) -> Any:
