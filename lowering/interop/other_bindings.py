@@ -8,6 +8,7 @@ import importlib
 from typing import Any
 
 from devscope.errors import InputError
+from devscope.lowering.interop.artifacts import is_portable_artifact
 from devscope.lowering.interop.bindings import PACKAGE, load
 from devscope.lowering.interop.parsing import bytecode
 
@@ -29,7 +30,8 @@ def written(module: Any) -> bytes:
 
 
 def reread_bytecode(data: bytes) -> bytes | None:
-    """What ours read, of bytecode that they do not but JAX's do, which may be newer and know Shardy; else None."""
+    """What ours read, of bytecode, also of an artifact, that they do not but JAX's do: they may be newer, and know
+    Shardy. Else None."""
     if PACKAGE == _JAX:
         return None
     try:
@@ -40,6 +42,10 @@ def reread_bytecode(data: bytes) -> bytes | None:
         context.load_all_available_dialects()
         for name in ("stablehlo", "chlo", "sdy"):
             importlib.import_module(f"{_JAX}.dialects.{name}").register_dialect(context)
+        if is_portable_artifact(data):
+            return written(
+                importlib.import_module(f"{_JAX}.dialects.stablehlo").deserialize_portable_artifact(context, data)
+            )
         return written(theirs.Module.parse(data, context))
     except Exception:  # what is private to JAX can be of another form: then ours have the last word
         return None

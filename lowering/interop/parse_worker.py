@@ -15,7 +15,7 @@ from devscope.lowering.interop.parsing import BYTECODE_MAGIC, bytecode, make_mli
 
 
 def _reread(data: bytes, filename: str, context: Any) -> Any:
-    """The module in bytecode that JAX's bindings read, or None."""
+    """The module in bytecode or an artifact that JAX's bindings read, or None."""
     from devscope.lowering.interop.other_bindings import reread_bytecode
 
     if (read := reread_bytecode(data)) is None:
@@ -31,10 +31,10 @@ def _answer(data: bytes, filename: str) -> bytes | ParseError | None:
     try:
         module = parse(data, filename, context)
     except ParseError as error:
-        if is_portable_artifact(data):
-            return error
         if data.startswith(BYTECODE_MAGIC) and (module := _reread(data, filename, context)) is not None:
             return bytecode(module)
+        if is_portable_artifact(data):
+            return error
         # Text is parsed again by the process that asks, whose message is as good.
         if not data.startswith(BYTECODE_MAGIC):
             return None

@@ -362,6 +362,18 @@ def test_a_kernel_that_has_views_of_what_it_writes() -> None:
     np.testing.assert_allclose(devscope.run(root, x, default="opencl:0", cache=False), [[2]], rtol=1e-6)
 
 
+def test_artifacts_with_attributes_of_shardy() -> None:
+    """JAX reads them, where it is installed. Arguments keep their names."""
+
+    def function(x: Any, first: Any) -> Any:
+        return jnp.linalg.cholesky(x @ x.T) + first
+
+    data = jax.export.export(jax.jit(function), platforms=["cpu"])(X[:2], np.float32(1)).mlir_module_serialized
+    assert b"\0sdy\0" in data
+    with devscope.compile(bytes(data), default="cpu:0", cache=False) as made:
+        equal(made(first=np.float32(1), x=X[:2]), function(X[:2], np.float32(1)))
+
+
 def test_lu_is_a_call() -> None:
     """JAX's own rule would write it out, and nothing would know what it is."""
     assert b"LuDecomposition" in read_function(jnp.linalg.inv, (X[:3],)).data

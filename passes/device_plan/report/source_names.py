@@ -19,7 +19,7 @@ from typing import Any, BinaryIO
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import BlockArgument, Operation, SSAValue
 
-from devscope.dialects.location import decode_location, source_location
+from devscope.dialects.location import decode_location, location_parts, source_location
 from devscope.dialects.names import op_name
 from devscope.errors import SourceLocation
 
@@ -71,6 +71,10 @@ class SourceNames:
     def _argument(self, value: BlockArgument) -> str | None:
         where = decode_location(value.location)
         match = _ARGUMENT.match(*self._around(where)) if where is not None else None
+        if match is None and isinstance(value.owner.parent_op(), FuncOp):
+            # JAX says it so, also in bytecode. Of blocks inside, names are those of operations.
+            named = next(location_parts(value.location), None)
+            return f"%{named}" if isinstance(named, str) else None
         return match.group().decode() if match is not None else None
 
     def _result(self, value: SSAValue) -> str | None:
