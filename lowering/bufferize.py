@@ -1,9 +1,9 @@
 """Functions over tensors -> functions over buffers: the stages that the code of every target goes through."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from typing import Any
 
-from devscope.dialects.op_facts import ENDS, Control, facts
+from devscope.dialects.op_facts import Control, facts
 from devscope.lowering import mlir_util, tosa
 from devscope.lowering.angles import guard_angles
 from devscope.lowering.checks.demands import JOINED, keep_demands
@@ -13,6 +13,7 @@ from devscope.lowering.checks.shapes import check_moved_casts, check_shapes
 from devscope.lowering.constants import ConstantTable, constant_value, extract_constants, fill_instead
 from devscope.lowering.copies import is_contiguous
 from devscope.lowering.divisions import guard_equal_operands
+from devscope.lowering.empty_parts import drop_empty_parts, make_empty
 from devscope.lowering.expansions import expand, scan
 from devscope.lowering.fusion_rounds import fuse
 from devscope.lowering.initial_values import drop_empty_loops, keep_initial_values, release_initial_values
@@ -25,8 +26,10 @@ from devscope.lowering.kernels.one_hot import read_rows
 from devscope.lowering.kernels.operands_apart import join_operands, keep_operands_apart
 from devscope.lowering.kernels.repeated_extensions import repeat_extensions
 from devscope.lowering.legal import check_module
+from devscope.lowering.lift_control_flow import lift_control_flow
 from devscope.lowering.mlir_util import RunPasses
 from devscope.lowering.pipelines import SCHEDULE, apply_schedule, pipeline
+from devscope.lowering.separate_results import separate_results
 from devscope.lowering.small_powers import multiply_small_powers
 from devscope.lowering.target import Options, Rule, Schedule, Target, choose
 from devscope.lowering.whole_windows import reduce_whole_windows
@@ -84,12 +87,12 @@ def to_buffers(
     for function in mlir_util.functions(module):
         if mlir_util.has_body(function):
             _protect_arguments(function)
-    _lift_control_flow(module, run_passes)
+    lift_control_flow(module, run_passes)
     extract_constants(module, constants, target.inline_elements)
     _prepare_tensors(module, run_passes, target, options, constants, checks, for_kernels)
     check_moved_casts(module, checks.labels)
-    _make_empty(module)
-    _separate_results(module)
+    make_empty(module)
+    separate_results(module)
     _read_where_copied(module)
     run_passes(module.operation, pipeline("allocate"))
     if before is not None:
@@ -110,7 +113,6 @@ def _legalize(module: Any, run_passes: RunPasses) -> None:
         keep_demands(module)
     if "tosa" in used:
         tosa.prepare(module)
-    if "tosa" in used:
         guard_equal_operands(module)
         run_passes(module.operation, pipeline("tosa"))
         tosa.finish(module)
@@ -212,7 +214,7 @@ def _prepare_tensors(
     release_initial_values(module)
     _fill_splat_constants(module)
     _begin_apart(module)
-    if _drop_empty_parts(module):
+    if drop_empty_parts(module):
         run_passes(module.operation, pipeline("resolve_sizes"))
 
 
@@ -251,53 +253,6 @@ def _pad_with_zeros(module: Any) -> None:
                 op.name, [source, destination, padding, tiles], [type_], attributes
             )
             mlir_util.replace_op(op, packed.results)
-
-
-def _drop_empty_parts(module: Any) -> bool:
-    """Leave out what is put into a tensor and has no elements; whether sizes are to be resolved afterwards.
-
-    Bufferisation makes a view of its place, which may be behind the end of the memory: upstream refuses that.
-    """
-    dropped = False
-    for op in mlir_util.named(module.operation, "tensor.concat", "tensor.insert_slice", "tensor.pad"):
-        type_ = op.results[0].type
-        if _is_empty(op.results[0]):
-            dropped = True
-            mlir_util.replace_op(op, [_empty_like(op)])
-        elif op.name == "tensor.insert_slice" and _is_empty(op.operands[0]):
-            mlir_util.replace_op(op, [op.operands[1]])
-        elif op.name == "tensor.pad" and _is_empty(op.operands[0]):
-            dropped = True
-            mlir_util.replace_op(op, [_padding(op)])
-        elif op.name == "tensor.concat" and any(map(_is_empty, op.operands)):
-            parts = [operand for operand in op.operands if not _is_empty(operand)]
-            attributes = {"dim": op.attributes["dim"]}
-            mlir_util.replace_op(op, [mlir_util.Builder(op).value(op.name, parts, type_, attributes)])
-    return dropped
-
-
-def _padding(op: Any) -> Any:
-    """A tensor that is computed by the body of ``op`` everywhere."""
-    sizes = list(_empty_like(op).owner.operands)
-    made = ir.Operation.create(
-        "tensor.generate", [op.results[0].type], sizes, regions=1, ip=ir.InsertionPoint(op), loc=op.location
-    )
-    op.regions[0].blocks[0].append_to(made.regions[0])
-    return made.results[0]
-
-
-def _is_empty(tensor: Any) -> bool:
-    return 0 in tensor.type.shape
-
-
-def _empty_like(op: Any) -> Any:
-    """A tensor of the size of the result of ``op``, in front of it; a copy of it is asked for sizes."""
-    type_ = op.results[0].type
-    build = mlir_util.Builder(op)
-    asked = op.clone(ip=ir.InsertionPoint(op)).results[0]
-    axes = [build.constant(axis) for axis in range(type_.rank) if type_.is_dynamic_dim(axis)]
-    sizes = [build.value("tensor.dim", [asked, axis], build.index) for axis in axes]
-    return build.value("tensor.empty", sizes, type_)
 
 
 def _begin_apart(module: Any) -> None:
@@ -402,173 +357,3 @@ def _protect_arguments(func: Any) -> None:
             named["bufferization.writable"] = ir.BoolAttr.get(False, context)
     new = [ir.DictAttr.get(named, context) for named in attributes]
     func.attributes["arg_attrs"] = ir.ArrayAttr.get(new, context)
-
-
-def _lift_control_flow(module: Any, run_passes: RunPasses) -> None:
-    """Rewrite the functions of ``module`` so that each has a single block, which bufferisation can handle: ``cf``
-    becomes ``scf``."""
-    run_passes(module.operation, pipeline("lift_control_flow"))
-    for op in mlir_util.named(module.operation, "ub.poison", "scf.index_switch"):
-        if op.name == "ub.poison" and isinstance(op.results[0].type, ir.RankedTensorType | ir.MemRefType):
-            _replace_poison(op)
-        elif op.name == "scf.index_switch" and any(
-            isinstance(result.type, ir.RankedTensorType) for result in op.results
-        ):
-            _replace_switch(op)
-
-
-def _replace_poison(op: Any) -> None:
-    """The lifted code carries poison where a value is not needed; tensors and buffers must exist to be freed.
-
-    Any value will do, so dynamic extents become 0.
-    """
-    type_ = op.results[0].type
-    build = mlir_util.Builder(op)
-    dynamic = ir.ShapedType.get_dynamic_size()
-    sizes = [build.constant(0) for extent in ir.ShapedType(type_).shape if extent == dynamic]
-    is_memref = mlir_util.is_memref(type_)
-    value = build.alloc(type_, sizes) if is_memref else build.value("tensor.empty", sizes, type_)
-    mlir_util.replace_op(op, [value])
-
-
-def _replace_switch(op: Any) -> None:
-    """A chain of ``scf.if``. A workaround: one-shot bufferisation of a switch (llvm-project pull request 67666)
-    writes to tensors that it yields even if they are read-only.
-    """
-    default, *cases = [region.blocks[0] for region in op.regions]
-    types = [result.type for result in op.results]
-    outer = mlir_util.Builder(op).op("scf.execute_region", results=types, regions=1)
-    body = outer.regions[0]
-    for number, case in zip(ir.DenseI64ArrayAttr(op.attributes["cases"]), cases, strict=True):
-        comparison = f"""
-            %number = arith.constant {number} : index
-            %equal = arith.cmpi eq, %0, %number : index
-        """
-        _, equal = mlir_util.insert(outer, comparison, op.operands)
-        block = ir.Block.create_at_start(body, [])
-        with op.location, ir.InsertionPoint(block):
-            branch = ir.Operation.create("scf.if", operands=[equal.result], results=types, regions=2)
-            ir.Operation.create("scf.yield", operands=branch.results)
-        case.append_to(branch.regions[0])
-        body = branch.regions[1]
-    default.append_to(body)
-    mlir_util.replace_op(op, outer.results)
-
-
-def _make_empty(module: Any) -> None:
-    """Make what is collapsed anew where a size of 0 meets an unknown one: it has no elements.
-
-    A workaround: MLIR takes the product for a known 0 on buffers (`CollapseShapeOp::computeCollapsedType`), for
-    unknown on tensors, so that its own bufferisation of one does not verify.
-    """
-    unknown = ir.ShapedType.get_dynamic_size()
-    for op in mlir_util.named(module.operation, "tensor.collapse_shape"):
-        given, type_ = op.operands[0].type, op.results[0].type
-        groups = [[ir.IntegerAttr(axis).value for axis in group] for group in op.attributes["reassociation"]]
-        sizes = [[given.shape[axis] for axis in group] for group in groups]
-        if not any(0 in group and unknown in group for group in sizes):
-            continue
-        build, dims = mlir_util.Builder(op), list[Any]()
-        for axes, group in zip(groups, sizes, strict=True):
-            if unknown in group:
-                size = build.constant(0 if 0 in group else 1)
-                for axis in axes if 0 not in group else ():
-                    size = build.multiply(size, _size(build, op.operands[0], axis))
-                dims.append(size)
-        empty = build.value("tensor.empty", dims, type_)
-        mlir_util.replace_op(op, [empty])
-
-
-def _size(build: mlir_util.Builder, tensor: Any, axis: int) -> Any:
-    return build.value("tensor.dim", [tensor, build.constant(axis)], build.index)
-
-
-def _separate_results(module: Any) -> None:
-    """Give each result of the functions that ``module`` calls memory of its own; they have a single block.
-
-    A workaround: one-shot bufferisation knows which results of a call may be its arguments (MLIR's
-    `FuncAnalysisState` has these, in FuncBufferizableOpInterfaceImpl.cpp), but takes results for distinct from
-    each other. A caller that updates one in place would change the other.
-    """
-    functions = {mlir_util.symbol_name(f): f for f in mlir_util.functions(module) if mlir_util.has_body(f)}
-    calls = (op for op in mlir_util.walk(module.operation) if op.name == "func.call")
-    for name in {ir.FlatSymbolRefAttr(call.attributes["callee"]).value for call in calls}:
-        if name in functions:
-            _separate(_terminators(functions[name])[0])
-
-
-def _separate(return_: Any) -> None:
-    taken: set[Any] = set()
-    for number, value in enumerate(list(return_.operands)):
-        if not isinstance(value.type, ir.RankedTensorType):
-            continue
-        origins = _origins(value)
-        if taken & origins:
-            copy = f"%copy = bufferization.alloc_tensor() copy(%0) : {value.type}"
-            return_.operands[number] = mlir_util.insert(return_, copy, [value])[0].result
-        taken |= origins
-
-
-def _origins(value: Any) -> set[Any]:
-    """The values whose memory ``value`` may be in, followed through what neither computes nor writes."""
-    origins: set[Any] = set()
-    seen: set[Any] = set()
-    stack = [value]
-    while stack:
-        current = stack.pop()
-        if current in seen:
-            continue
-        seen.add(current)
-        sources = list(_sources(current))
-        stack.extend(sources)
-        if not sources or _is_call_result(current):
-            origins.add(current)
-    return origins
-
-
-def _is_call_result(value: Any) -> bool:
-    return not isinstance(value.owner, ir.Block) and value.owner.operation.name == "func.call"
-
-
-def _sources(value: Any) -> Iterable[Any]:
-    if isinstance(value.owner, ir.Block):
-        return _argument_sources(ir.BlockArgument(value))
-    op = value.owner.operation
-    number = ir.OpResult(value).result_number
-    known = facts(op.name)
-    if known.view_of is not None:
-        return [op.operands[known.view_of]]
-    if known.chooses_from is not None:
-        return list(op.operands)[known.chooses_from :]
-    if known.control is Control.CALL:
-        return [operand for operand in op.operands if isinstance(operand.type, ir.RankedTensorType)]
-    if known.control is Control.CHOICE:
-        return [terminator.operands[number] for terminator in _terminators(op)]
-    if known.control is Control.COUNTED:
-        return _carried(op, number)
-    if known.control is Control.WHILE:
-        return [_terminators(op)[0].operands[number + 1]]
-    return []
-
-
-def _argument_sources(argument: Any) -> Iterable[Any]:
-    block, number = argument.owner, argument.arg_number
-    op = block.owner.operation
-    control = facts(op.name).control
-    if control is Control.COUNTED:
-        return _carried(op, number - 1)
-    if control is not Control.WHILE:
-        return []
-    condition, yield_ = _terminators(op)
-    if block == op.regions[0].blocks[0]:
-        return [op.operands[number], yield_.operands[number]]
-    return [condition.operands[number + 1]]
-
-
-def _carried(loop: Any, number: int) -> list[Any]:
-    return [loop.operands[len(loop.operands) - len(loop.results) + number], _terminators(loop)[0].operands[number]]
-
-
-def _terminators(op: Any) -> list[Any]:
-    """The last operation of each region; regions have one block each."""
-    return [inner for inner in mlir_util.children(op) if facts(inner.name).control in ENDS]

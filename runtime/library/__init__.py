@@ -10,42 +10,22 @@ import re
 import shlex
 import subprocess
 import tempfile
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 
 from devscope.errors import DevscopeError, OptionError, option_note
 from devscope.runtime.drivers import device_types
-from devscope.runtime.dtypes import ENTRY_DTYPES
-from devscope.runtime.native import abi, compile_native, runtime_object
+from devscope.runtime.library.interface import CMAKE, KEYWORDS, c_list, c_string, entry_lines, header_text
+from devscope.runtime.native import compile_native, runtime_object
 from devscope.runtime.plugins import find_runtime
-from devscope.runtime.program import ArenaSpec, DeviceSpec, Entry, Program, TensorSpec, memory_of
+from devscope.runtime.program import ArenaSpec, DeviceSpec, Program, memory_of
 from devscope.runtime.replaced_file import saved_file
 from devscope.runtime.state import count_on_devices, states_of
 
 _HERE = Path(__file__).parent
 _FLAGS = ["-std=gnu11", "-O2", "-g0", "-fPIC", "-shared", "-fvisibility=hidden", "-Wall", "-Wextra"]
 _LIBRARIES = ["-lm", "-ldl", "-lpthread"]
-
-_C_TYPES = {
-    "i1": "bool",
-    "index": "int64_t",
-    "f32": "float",
-    "f64": "double",
-    "complex<f32>": "float",
-    "complex<f64>": "double",
-    **{f"i{bits}": f"int{bits}_t" for bits in (8, 16, 32, 64)},
-    **{f"ui{bits}": f"uint{bits}_t" for bits in (8, 16, 32, 64)},
-}
-"""Of elements; of other dtypes the bits. A complex number is two."""
-
-_RESERVED = """
-    alignas alignof and asm auto bool break case catch char class const continue default delete do double else
-    enum explicit export extern false float for friend goto if inline int long mutable namespace new not nullptr
-    operator or private protected public register restrict return short signed sizeof static struct switch template
-    this throw true try typedef typeid typename union unsigned using virtual void volatile while xor
-"""
-_KEYWORDS = frozenset(_RESERVED.split())
 
 
 def write_library(program: Program, path: Path, devices: Mapping[str, str] | None = None) -> list[Path]:
@@ -62,7 +42,7 @@ def write_library(program: Program, path: Path, devices: Mapping[str, str] | Non
     numbers = {virtual: _number(physical) for virtual, physical in (devices or {}).items()}
     header = path.with_name(f"{name}.h")
     config = path.with_name(f"{name}Config.cmake")
-    files = {header: _header(program, name), config: _CMAKE.format(name=name, file=path.name)}
+    files = {header: header_text(program, name), config: CMAKE.format(name=name, file=path.name)}
     # Nothing of the three takes its place unless all can be written.
     with saved_file(path) as library, ExitStack() as beside:
         for file, text in files.items():
@@ -74,7 +54,7 @@ def write_library(program: Program, path: Path, devices: Mapping[str, str] | Non
 
 def _library_name(path: Path) -> str:
     name = path.name.removeprefix("lib").partition(".")[0]
-    if not re.fullmatch(r"[A-Za-z]\w*", name, re.ASCII) or name in _KEYWORDS:
+    if not re.fullmatch(r"[A-Za-z]\w*", name, re.ASCII) or name in KEYWORDS:
         raise OptionError(
             f"a library cannot be called '{path.name}': its functions would begin with '{name}_'",
             notes=["name it libNAME.so, where NAME is that of a C function"],
@@ -177,17 +157,17 @@ def _program(program: Program, name: str, folder: Path, devices: dict[str, int])
         lines += [*tables[slot.slot][0], *_places(slot.slot, arenas.get(slot.slot))]
     storage = [_arena(slot.slot, arenas.get(slot.slot)) for slot in slots]
     lines += [
-        f"static const LibraryDevice devices[] = {_list(text for _, text in tables)};",
-        f"static const LibraryArena arenas[] = {_list(storage)};",
-        f"static const LibraryData constants[] = {_list([*constants, '{0}'])};",
+        f"static const LibraryDevice devices[] = {c_list(text for _, text in tables)};",
+        f"static const LibraryArena arenas[] = {c_list(storage)};",
+        f"static const LibraryData constants[] = {c_list([*constants, '{0}'])};",
         "const LibraryProgram library_program = "
         f"{{{len(slots)}, devices, arenas, {len(program.constant_data)}, constants}};",
         '#include "library.c"',
         f'#include "{name}.h"',
     ]
-    (folder / f"{name}.h").write_text(_header(program, name))
+    (folder / f"{name}.h").write_text(header_text(program, name))
     for number, (entry, found) in enumerate(program.entries.items()):
-        lines += _entry(name, number, entry, found)
+        lines += entry_lines(name, number, entry, found)
     lines += [
         f"EXPORT int {name}_open(void) {{ return library_open(); }}",
         f"EXPORT void {name}_close(void) {{ library_close(); }}",
@@ -197,16 +177,6 @@ def _program(program: Program, name: str, folder: Path, devices: dict[str, int])
     return "\n".join(lines) + "\n"
 
 
-def _list(parts: Iterable[object]) -> str:
-    return "{" + ", ".join(map(str, parts)) + "}"
-
-
-def _text(text: str) -> str:
-    """A C string; anything but plain characters as octal numbers."""
-    plain = "".join(chr(b) if 32 <= b < 127 and chr(b) not in '"\\?' else f"\\{b:03o}" for b in text.encode())
-    return f'"{plain}"'
-
-
 def _embedded(symbol: str, data: bytes, folder: Path) -> list[str]:
     """Bytes that the assembler takes from a file: no C compiler takes so much text."""
     file = folder / f"{symbol}.bin"
@@ -214,7 +184,7 @@ def _embedded(symbol: str, data: bytes, folder: Path) -> list[str]:
     words = ".pushsection .rodata", ".balign 64", f"{symbol}_begin:", f'.incbin "{file}"'
     lines = "\n".join([*words, f"{symbol}_end:", ".byte 0", ".popsection\n"])
     return [
-        f"__asm__({_text(lines)});",
+        f"__asm__({c_string(lines)});",
         f"extern const unsigned char {symbol}_begin[], {symbol}_end[];",
     ]
 
@@ -237,7 +207,7 @@ def _cl_structs() -> str:
         [
             f"typedef struct {{ {pointers} }} ClOpenCL;",
             f"typedef struct {{ {' '.join(cells)} }} ClQueue;",
-            f"#define DEVSCOPE_CL_FUNCTIONS {', '.join(map(_text, functions))}",
+            f"#define DEVSCOPE_CL_FUNCTIONS {', '.join(map(c_string, functions))}",
         ]
     )
 
@@ -249,25 +219,23 @@ def _device_tables(device: DeviceSpec, number: int, folder: Path) -> tuple[list[
         lines += _embedded(f"{prefix}_binary_{index}", binary, folder)
     for index, kernel in enumerate(device.kernels):
         sizes = ["INT64_MIN" if size == -(1 << 63) else size for size in kernel.arg_sizes]
-        lines.append(f"static const int64_t {prefix}_sizes_{index}[] = {_list([*sizes, 0])};")
+        lines.append(f"static const int64_t {prefix}_sizes_{index}[] = {c_list([*sizes, 0])};")
     kernels = [
-        f"{{{_text(kernel.name)}, {kernel.binary}, {len(kernel.arg_sizes)}, {prefix}_sizes_{index}}}"
+        f"{{{c_string(kernel.name)}, {kernel.binary}, {len(kernel.arg_sizes)}, {prefix}_sizes_{index}}}"
         for index, kernel in enumerate(device.kernels)
     ]
     binaries = [_data(f"{prefix}_binary_{index}") for index in range(len(device.binaries))]
     lines += [
-        f"static const LibraryKernel {prefix}_kernels[] = {_list([*kernels, '{0}'])};",
-        f"static const LibraryData {prefix}_binaries[] = {_list([*binaries, '{0}'])};",
+        f"static const LibraryKernel {prefix}_kernels[] = {c_list([*kernels, '{0}'])};",
+        f"static const LibraryData {prefix}_binaries[] = {c_list([*binaries, '{0}'])};",
     ]
-    text = (
-        f"{{{_text(device.name)}, {number}, {len(kernels)}, {prefix}_kernels, {len(binaries)}, {prefix}_binaries}}"
-    )
-    return lines, text
+    cells = c_string(device.name), number, len(kernels), f"{prefix}_kernels", len(binaries), f"{prefix}_binaries"
+    return lines, c_list(cells)
 
 
 def _places(slot: int, arena: ArenaSpec | None) -> list[str]:
-    places = [_list(place) for place in (arena.places if arena is not None else [])]
-    return [f"static const int64_t places_{slot}[][2] = {_list([*places, '{0}'])};"]
+    places = [c_list(place) for place in (arena.places if arena is not None else [])]
+    return [f"static const int64_t places_{slot}[][2] = {c_list([*places, '{0}'])};"]
 
 
 def _arena(slot: int, arena: ArenaSpec | None) -> str:
@@ -275,158 +243,3 @@ def _arena(slot: int, arena: ArenaSpec | None) -> str:
         return f"{{0, 1, 0, places_{slot}}}"
     needed = max(arena.needed.values(), default=0)
     return f"{{{needed}, {arena.alignment}, {len(arena.places)}, places_{slot}}}"
-
-
-# ---------------------------------------------------------------------------------------- functions of the user
-
-
-def _entry(library: str, number: int, name: str, entry: Entry) -> list[str]:
-    """Tables of an entry, and the function that calls it."""
-    prefix = f"entry_{number}"
-    symbol = _text(f'"{entry.symbol}"')
-    lines = [f"extern Entry {prefix} __asm__({symbol});"]
-    for kind, specs in (("argument", entry.inputs), ("result", entry.outputs)):
-        tensors: list[str] = []
-        for index, spec in enumerate(specs):
-            shape = [-1 if size is None else size for size in spec.shape]
-            lines.append(f"static const int64_t {prefix}_{kind}_{index}[] = {_list([*shape, 0])};")
-            item = ENTRY_DTYPES[spec.dtype].itemsize
-            tensors.append(f"{{{_text(spec.name)}, {len(shape)}, {item}, {prefix}_{kind}_{index}}}")
-        lines.append(f"static const LibraryTensor {prefix}_{kind}s[] = {_list([*tensors, '{0}'])};")
-    counts = f"{len(entry.inputs)}, {prefix}_arguments, {len(entry.outputs)}, {prefix}_results"
-    lines.append(f"static const LibraryEntry {prefix}_table = {{{_text(name)}, {prefix}, {counts}}};")
-    inputs, outputs = _names(entry)
-    given = [f"&{at}" if _by_value(spec) else at for spec, at in zip(entry.inputs, inputs, strict=True)]
-    sizes = [f"{at}_sizes" if _is_dynamic(spec) else "NULL" for spec, at in zip(entry.inputs, inputs, strict=True)]
-    places = [f"*{at}" if _is_dynamic(spec) else at for spec, at in zip(entry.outputs, outputs, strict=True)]
-    made = [
-        f"{at}_sizes" if _is_dynamic(spec) else "NULL" for spec, at in zip(entry.outputs, outputs, strict=True)
-    ]
-    lines += [
-        f"EXPORT {_prototype(library, name, entry)} {{",
-        f"  const void *arguments_[] = {_list([*given, 'NULL'])};",
-        f"  const int64_t *argument_sizes_[] = {_list([*sizes, 'NULL'])};",
-        f"  void *results_[] = {_list([*places, 'NULL'])};",
-        f"  int64_t *result_sizes_[] = {_list([*made, 'NULL'])};",
-        "  const int failed_ =",
-        f"      library_call(&{prefix}_table, arguments_, argument_sizes_, results_, result_sizes_);",
-        *(
-            f"  *{at} = failed_ ? NULL : results_[{index}];"
-            for index, (spec, at) in enumerate(zip(entry.outputs, outputs, strict=True))
-            if _is_dynamic(spec)
-        ),
-        "  return failed_;",
-        "}",
-    ]
-    return lines
-
-
-def _is_dynamic(spec: TensorSpec) -> bool:
-    return None in spec.shape
-
-
-def _by_value(spec: TensorSpec) -> bool:
-    return spec.scalar and not spec.dtype.startswith("complex")
-
-
-def _c_type(spec: TensorSpec) -> str:
-    return _C_TYPES.get(spec.dtype) or f"uint{ENTRY_DTYPES[spec.dtype].itemsize * 8}_t"
-
-
-def _names(entry: Entry) -> tuple[list[str], list[str]]:
-    """Of the parameters for arguments and results: those of the source as far as C takes them."""
-    taken: set[str] = set(_KEYWORDS)
-    found: list[list[str]] = []
-    for prefix, specs in (("arg", entry.inputs), ("result", entry.outputs)):
-        names: list[str] = []
-        for index, spec in enumerate(specs):
-            name = re.sub(r"\W+", "_", spec.name, flags=re.ASCII).strip("_")
-            if not re.match(r"[A-Za-z]", name) or name in taken or f"{name}_sizes" in taken:
-                name = f"{prefix}_{index}_"
-            taken |= {name, f"{name}_sizes"}
-            names.append(name)
-        found.append(names)
-    return found[0], found[1]
-
-
-def _prototype(library: str, name: str, entry: Entry) -> str:
-    inputs, outputs = _names(entry)
-    parameters: list[str] = []
-    for spec, at in zip(entry.inputs, inputs, strict=True):
-        by_value = _by_value(spec)
-        parameters.append(f"{_c_type(spec)} {at}" if by_value else f"const {_c_type(spec)} *{at}")
-        if _is_dynamic(spec):
-            parameters.append(f"const int64_t {at}_sizes[{len(spec.shape)}]")
-    for spec, at in zip(entry.outputs, outputs, strict=True):
-        if _is_dynamic(spec):
-            parameters += [f"{_c_type(spec)} **{at}", f"int64_t {at}_sizes[{len(spec.shape)}]"]
-        else:
-            parameters.append(f"{_c_type(spec)} *{at}")
-    function = re.sub(r"\W", "_", name, flags=re.ASCII)
-    return f"int {library}_{function}({', '.join(parameters) or 'void'})"
-
-
-def _header(program: Program, name: str) -> str:
-    guard = f"DEVSCOPE_{name.upper()}_H"
-    functions: list[str] = []
-    used: dict[str, str] = {}
-    for entry_name, entry in program.entries.items():
-        function = re.sub(r"\W", "_", entry_name, flags=re.ASCII)
-        if function in ("open", "close", "free", "error") or used.setdefault(function, entry_name) != entry_name:
-            raise OptionError(f"the library has no name for function '{entry_name}': '{name}_{function}' is taken")
-        signature = str(entry).replace("*/", "* /")
-        functions.append(
-            f"/* {entry_name.replace('*/', '* /')}{signature} */\n{_prototype(name, entry_name, entry)};\n"
-        )
-    return _HEADER.format(name=name, guard=guard, functions="\n".join(functions), abi=abi.ABI_VERSION)
-
-
-_HEADER = """\
-/* Made by devscope build --shared. Functions give 0, or 1 where {name}_error() says what went wrong.
- *
- * Arrays are dense, in C order: ?x3xf32 is an array of any number of rows of 3 floats. An argument with a "?" is
- * followed by its sizes. A result without one is written to memory of the caller; one with is new memory, which
- * the caller gives back with {name}_free, and its sizes are written behind it. A complex number is two numbers; of
- * floats that C lacks (f16, bf16, those of 8 bits and less) there are the bits; an integer of 4 bits or 2 is the
- * low bits of a byte.
- *
- * Calls of several threads run one after the other. */
-#ifndef {guard}
-#define {guard}
-
-#include <stdbool.h>
-#include <stdint.h>
-
-#ifdef __cplusplus
-extern "C" {{
-#endif
-
-{functions}
-/* Opens the devices and loads the program on them, which the first call does otherwise. */
-int {name}_open(void);
-
-/* Releases what is on the devices; the next call opens them again. */
-void {name}_close(void);
-
-/* Gives back a result. */
-void {name}_free(void *memory);
-
-/* The last error in this thread. */
-const char *{name}_error(void);
-
-#ifdef __cplusplus
-}}
-#endif
-
-#endif
-"""
-
-_CMAKE = """\
-# find_package({name} CONFIG) finds this file where CMAKE_PREFIX_PATH or {name}_DIR names its folder.
-if(NOT TARGET {name})
-  add_library({name} SHARED IMPORTED GLOBAL)
-  set_target_properties({name} PROPERTIES
-    IMPORTED_LOCATION "${{CMAKE_CURRENT_LIST_DIR}}/{file}"
-    INTERFACE_INCLUDE_DIRECTORIES "${{CMAKE_CURRENT_LIST_DIR}}")
-endif()
-"""
