@@ -145,10 +145,10 @@ _HEADER = """\
 /* Made by devscope build --shared. Functions give 0, or 1 where {name}_error() says what went wrong.
  *
  * Arrays are dense, in C order: ?x3xf32 is an array of any number of rows of 3 floats. An argument with a "?" is
- * followed by its sizes. A result without one is written to memory of the caller, which may be that of an argument;
- * one with is new memory, which the caller gives back with {name}_free, and its sizes are written behind it. A complex number is two numbers; of
- * floats that C lacks (f16, bf16, those of 8 bits and less) there are the bits; an integer of 4 bits or 2 is the
- * low bits of a byte.
+ * followed by its sizes. A result without one is written to memory of the caller, also where an argument is; one
+ * with is new memory, which the caller gives back with {name}_free, and its sizes are written behind it. A complex
+ * number is two numbers; of floats that C lacks (f16, bf16, those of 8 bits and less) there are the bits; an
+ * integer of 4 bits or 2 is the low bits of a byte.
  *
  * Calls of several threads run one after the other. */
 #ifndef {guard}
