@@ -24,7 +24,7 @@ def expand_tosa_scatter(op: Any) -> None:
 def expand_gather(op: Any) -> None:
     """``tensor.gather``, whose indices are inside of the tensor, by StableHLO's."""
     source, indices, result = (ir.RankedTensorType(value.type) for value in (*op.operands, *op.results))
-    places, kept = _places(op.attributes["gather_dims"], indices, source.rank, result.rank)
+    places, kept = _places(op.attributes["gather_dims"], indices, result.rank)
     dynamic, (lines, at) = ir.ShapedType.get_dynamic_size(), _index_vectors(indices, 1)
     sizes = [1 if dim in places else extent for dim, extent in enumerate(source.shape)]
     attributes = f"""dimension_numbers = #stablehlo.gather<offset_dims = {kept}, collapsed_slice_dims =
@@ -51,7 +51,7 @@ def expand_gather(op: Any) -> None:
 def expand_scatter(op: Any) -> None:
     """``tensor.scatter``, whose indices are inside of the tensor and no two the same, by StableHLO's."""
     source, into, indices = (ir.RankedTensorType(value.type) for value in op.operands)
-    places, kept = _places(op.attributes["scatter_dims"], indices, into.rank, source.rank)
+    places, kept = _places(op.attributes["scatter_dims"], indices, source.rank)
     element, (lines, at) = source.element_type, _index_vectors(indices, 2)
     _replace(
         op,
@@ -66,7 +66,7 @@ def expand_scatter(op: Any) -> None:
     )
 
 
-def _places(dims: Any, indices: Any, rank: int, batched_rank: int) -> tuple[list[int], list[int]]:
+def _places(dims: Any, indices: Any, batched_rank: int) -> tuple[list[int], list[int]]:
     """The dimensions that an index vector is about, and those of the result that are a slice's."""
     return list(ir.DenseI64ArrayAttr(dims)), list(range(indices.rank - 1, batched_rank))
 

@@ -467,7 +467,7 @@ class RowText:
             self._elements[key] = self._read(text, step, operand, at)
         return self._elements[key]
 
-    def _place(self, text: Text, step: _Step, operand: Operand, at: Mapping[int, str]) -> str:
+    def _place(self, step: _Step, operand: Operand, at: Mapping[int, str]) -> str:
         indices = self._indices(step, at)
         if operand.value in self._local:
             inner = [indices[loop] for loop in operand.dims[self.group.rows :]]
@@ -475,7 +475,7 @@ class RowText:
         return f"{self._name(operand.value)}[{', '.join(indices[loop] for loop in operand.dims)}]"
 
     def _read(self, text: Text, step: _Step, operand: Operand, at: Mapping[int, str]) -> str:
-        load = f"memref.load {self._place(text, step, operand, at)} : {self._type(operand.value)}"
+        load = f"memref.load {self._place(step, operand, at)} : {self._type(operand.value)}"
         if self._is_exact or operand.value in self._local or operand.value not in self._changing:
             return text.value(load)
         # Of rows that are not there, nothing is read that others write.
@@ -489,7 +489,7 @@ class RowText:
         return made
 
     def _store(self, text: Text, step: _Step, operand: Operand, value: str, at: Mapping[int, str]) -> None:
-        line = f"memref.store {value}, {self._place(text, step, operand, at)} : {self._type(operand.value)}"
+        line = f"memref.store {value}, {self._place(step, operand, at)} : {self._type(operand.value)}"
         is_shared = operand.value not in self._local and not self._is_exact
         text.lines += ["scf.if %is_there {", line, "}"] if is_shared else [line]
 
