@@ -33,11 +33,11 @@ def write_output(path: str, data: str | bytes) -> None:
         sys.stdout.buffer.flush()
         return
     try:
-        target = Path(os.path.realpath(path))
+        target = Path(path)
         if target.exists() and not target.is_file():
             target.write_bytes(content)  # a pipe or /dev/null: nothing to rename
         else:
-            with replaced_file(target) as stream:
+            with replaced_file(Path(os.path.realpath(path))) as stream:
                 stream.write(content)
     except (OSError, ValueError) as error:  # ValueError: a name with a null character
         raise InputError(f"cannot write '{path}': {_reason(error)}") from error

@@ -36,6 +36,11 @@ def test_special_files_are_written_in_place(tmp_path: Path) -> None:
     assert os.read(reader, 8) == b"text"
     assert pipe.is_fifo()
     os.close(reader)
+    reader, writer = os.pipe()  # as that of /dev/stdout, which is a link to what has no path
+    write_output(f"/dev/fd/{writer}", "text")
+    assert os.read(reader, 8) == b"text"
+    os.close(reader)
+    os.close(writer)
 
 
 def test_errors_name_the_file(tmp_path: Path) -> None:
@@ -43,6 +48,8 @@ def test_errors_name_the_file(tmp_path: Path) -> None:
         write_output(str(tmp_path / "absent" / "out"), "text")
     with pytest.raises(InputError, match=r"cannot write '.*': Is a directory"):
         write_output(str(tmp_path), "text")
+    with pytest.raises(InputError, match=r"cannot write '.*': embedded null"):
+        write_output("a\0b", "text")
     with pytest.raises(InputError, match=r"cannot read '.*absent': No such file or directory"):
         read_input(str(tmp_path / "absent"))
 
