@@ -7,6 +7,7 @@ from xdsl.dialects.builtin import BytesAttr, DenseIntOrFPElementsAttr, ModuleOp,
 from xdsl.ir import Operation
 
 from devscope.analysis.patterns import Match, Pattern
+from devscope.analysis.patterns.elements import KINDS
 from devscope.analysis.patterns.python_values import python_value
 from devscope.dialects.context import make_planning_context
 from devscope.dialects.names import op_name
@@ -178,6 +179,13 @@ def test_zeros_of_any_type_are_constants(type_: str, zero: str, add: str) -> Non
       %r = arith.{add} %f, %d : !t"""
     both = op(f"arith.{add}", constant(0.0), constant(0.0))
     assert match(both, last(program, element=type_)) is not None
+
+
+def test_elementwise_operations_exist() -> None:
+    context = parse_source("func.func @main() { return }").context
+    names = [name for row in KINDS.values() for name in f"{row.scalar} {row.tensor}".split()]
+    assert [name for name in names if not context.is_registered_operation(name)] == []
+    assert not context.is_registered_operation("math.nothing")
 
 
 ROW = """%e1 = tensor.empty() : tensor<1x4xf32>
