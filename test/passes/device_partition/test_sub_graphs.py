@@ -71,7 +71,7 @@ def test_multi_output() -> None:
     assert is_valid(graph, 0, 1, exits=0)
 
 
-def test_classic_conv_bias_relu() -> None:
+def test_classic_conv2d_add_relu() -> None:
     types = [f"tensor<{shape}xf32>" for shape in ("1x4x4x2", "1x1x2x3", "1x4x4x3")]
     _, module = module_of(f"""func.func @f(%x: {types[0]}, %w: {types[1]}, %b: {types[2]}) -> {types[2]} {{
       %z = arith.constant dense<0.0> : {types[2]}
