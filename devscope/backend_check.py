@@ -23,7 +23,7 @@ from devscope.compile_options import CompileOptions
 from devscope.dialects.target import OptionSpec, get_target_kind
 from devscope.errors import DeviceNotFoundError, DevscopeError, OptionError
 from devscope.guarded_memory import GuardedArray, guarded_device
-from devscope.pipeline import plan_source
+from devscope.planning import plan_source
 from devscope.runtime.child_process import ending, python
 from devscope.runtime.drivers import Device, driver
 from devscope.runtime.executable import Executable

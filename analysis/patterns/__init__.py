@@ -1,7 +1,7 @@
 """Patterns of operations, as backends describe what they take: see docs/partitioning.md.
 
-`language` has what patterns are made of, `matcher` finds them, `pdl` makes one from a pattern of MLIR's PDL
-dialect.
+`language` has what patterns are made of, `matcher` finds them, `matches` is what it gives, `roots` where it looks;
+`pdl` makes one from a pattern of MLIR's PDL dialect.
 """
 
 from devscope.analysis.patterns.attributes import splat_value, transposes
@@ -17,7 +17,8 @@ from devscope.analysis.patterns.language import (
     relu,
     wildcard,
 )
-from devscope.analysis.patterns.matcher import Match, NearMiss, match, near_miss
+from devscope.analysis.patterns.matcher import match, near_miss
+from devscope.analysis.patterns.matches import Match, NearMiss
 from devscope.analysis.patterns.pdl import pdl_pattern
 from devscope.dialects.names import op_name
 

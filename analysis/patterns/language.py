@@ -171,8 +171,8 @@ class OneOrMore(Pattern):
     """``step`` of ``start`` or of itself."""
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "link", self.step(Either((_Again(self), self.start))))
-        if _Again in map(type, of_the_same_value(self.link)):
+        object.__setattr__(self, "link", self.step(Either((Again(self), self.start))))
+        if Again in map(type, of_the_same_value(self.link)):
             raise OptionError(
                 "a step of one_or_more adds no operation", notes=["write such as: lambda x: op('math.tanh', x)"]
             )
@@ -184,20 +184,14 @@ class OneOrMore(Pattern):
         return f"one or more of {self.link.text()}"
 
 
-class _Again(Pattern):
+@dataclass(frozen=True, eq=False)
+class Again(Pattern):
     """The repetition inside of itself."""
-
-    def __init__(self, whole: OneOrMore) -> None:
-        super().__init__()
-        object.__setattr__(self, "whole", whole)
 
     whole: OneOrMore
 
     def text(self) -> str:
         return "another"
-
-
-Again = _Again
 
 
 def of_the_same_value(pattern: Pattern) -> list[Pattern]:

@@ -8,9 +8,7 @@ found whether it stands alone or with others in one body.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
-from fnmatch import fnmatchcase
-from functools import cache
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from xdsl.ir import BlockArgument, Operation, SSAValue
@@ -41,50 +39,11 @@ from devscope.analysis.patterns.language import (
     Wildcard,
     objection,
 )
+from devscope.analysis.patterns.matches import Match, NearMiss, in_order
 from devscope.analysis.patterns.python_values import python_value
-from devscope.dialects.location import source_location
+from devscope.analysis.patterns.roots import is_named
 from devscope.dialects.names import op_name
 from devscope.dialects.op_facts import facts_of
-
-_Options = Mapping[str, str | int | bool]
-
-
-@dataclass(frozen=True)
-class Match:
-    """What a pattern matched: ``ops`` in the order of their block, the last is ``root``; ``match["x"]`` is the
-    value called ``x``. ``options`` are those of the target that the operations would be compiled for."""
-
-    root: Operation
-    ops: tuple[Operation, ...]
-    values: Mapping[str, SSAValue]
-    options: _Options = field(default_factory=dict[str, str | int | bool])
-
-    def __getitem__(self, name: str) -> SSAValue:
-        return self.values[name]
-
-    def __contains__(self, name: object) -> bool:
-        return name in self.values
-
-    def attribute(self, name: str, op: Operation | None = None) -> Any:
-        """An attribute of ``op``, or of the root, as a Python value; None if it is not there."""
-        return python_value((op or self.root).get_attr_or_prop(name))
-
-    def named(self, *names: str) -> list[Operation]:
-        """The matched operations with these names."""
-        return [op for op in self.ops if op_name(op) in names]
-
-
-@dataclass(frozen=True)
-class NearMiss:
-    """Where a pattern stopped to match that had matched ``matched`` operations."""
-
-    matched: int
-    text: str
-    op: Operation | None
-
-    def __str__(self) -> str:
-        where = source_location(self.op) if self.op is not None else None
-        return f"{where}: {self.text}" if where is not None else self.text
 
 
 class _Place(NamedTuple):
@@ -225,7 +184,7 @@ class Matcher:
 
     def _op(self, pattern: Op, owner: Operation, value: SSAValue, state: _State) -> Iterator[_State]:
         name = op_name(owner)
-        if not _named(name, pattern.names):
+        if not is_named(name, pattern.names):
             self._miss(state, owner, f"'{name}' stands where {pattern.text()} should be")
             return
         if pattern.result >= len(owner.results) or owner.results[pattern.result] is not value:
@@ -262,8 +221,6 @@ class Matcher:
             return
         for found in self._match(patterns[0], places[0], state):
             yield from self._in_order(patterns[1:], places[1:], found)
-
-    # Elementwise operations
 
     def _elementwise(self, pattern: Elementwise, place: _Place, state: _State) -> Iterator[_State]:
         owner = place.value.owner
@@ -341,18 +298,14 @@ class Matcher:
 
     def _constant(self, pattern: Constant, place: _Place, state: _State) -> Iterator[_State]:
         value = _outer(place)
-        owner = value.owner
-        if isinstance(owner, Operation):
-            known = splat_value(value)
-            if known is not None if pattern.value is not None else (known is not None or _is_constant(owner)):
-                if pattern.value is None or known == pattern.value:
-                    yield state
-                    return
-                self._miss(state, owner, f"the constant is {known:g}, not {pattern.value:g}")
-                return
-        self._miss(state, owner if isinstance(owner, Operation) else None, f"this is not {pattern.text()}")
-
-    # Regions and others
+        owner = value.owner if isinstance(value.owner, Operation) else None
+        known, wanted = splat_value(value), pattern.value
+        if known == wanted if wanted is not None else known is not None or (owner and _is_constant(owner)):
+            yield state
+        elif known is not None and wanted is not None:
+            self._miss(state, owner, f"the constant is {known:g}, not {wanted:g}")
+        else:
+            self._miss(state, owner, f"this is not {pattern.text()}")
 
     def _dominated(self, pattern: Dominated, value: SSAValue, state: _State) -> Iterator[_State]:
         for child in self._match(pattern.child, _Place(value), state):
@@ -389,7 +342,7 @@ class Matcher:
         yield state
 
     def _custom(self, pattern: Custom, owner: Operation, state: _State) -> Iterator[_State]:
-        if not _named(op_name(owner), pattern.roots):
+        if not is_named(op_name(owner), pattern.roots):
             self._miss(state, owner, f"'{op_name(owner)}' stands where {pattern.text()} should be")
             return
         answer = pattern.function(owner)
@@ -411,51 +364,6 @@ def near_miss(pattern: Pattern, op: Operation) -> NearMiss | None:
     """Why ``pattern`` does not match at ``op``: what stopped the attempt that got furthest. None if it matches."""
     matcher = Matcher(pattern, explain=True)
     return None if matcher.match(op) is not None else matcher.nearest
-
-
-def in_order(ops: frozenset[Operation]) -> tuple[Operation, ...]:
-    """Operations in the order of their block; of several blocks, as they are met."""
-    if len(ops) < 2:
-        return tuple(ops)
-    blocks = {op.parent for op in ops}
-    if len(blocks) > 1:  # no region is crossed: whoever asks finds out
-        return tuple(sorted(ops, key=op_name))
-    block = blocks.pop()
-    assert block is not None
-    return tuple(op for op in block.ops if op in ops)
-
-
-def roots(pattern: Pattern) -> frozenset[str] | None:
-    """The names, with ``*`` in them, that a root of ``pattern`` may have; None for all."""
-    match pattern:
-        case Op():
-            return frozenset(pattern.names)
-        case Custom():
-            return frozenset(pattern.roots)
-        case Elementwise():
-            row = KINDS[pattern.kind]
-            return frozenset(["linalg.generic", *row.scalar.split(), *row.tensor.split()])
-        case Either():
-            each = [roots(alternative) for alternative in pattern.alternatives]
-            known = [names for names in each if names is not None]
-            return frozenset[str]().union(*known) if len(known) == len(each) else None
-        case OneOrMore():
-            return roots(pattern.link)
-        case Dominated():
-            return roots(pattern.child)
-        case _:
-            return None
-
-
-@cache
-def may_root(pattern: Pattern, name: str) -> bool:
-    """Whether an operation of this name can be the root of a match."""
-    names = roots(pattern)
-    return names is None or _named(name, tuple(names))
-
-
-def _named(name: str, names: Sequence[str]) -> bool:
-    return any(name == one or ("*" in one and fnmatchcase(name, one)) for one in names)
 
 
 def _is_outside(place: _Place) -> bool:

@@ -40,6 +40,9 @@ NOBODY = Spec("host")
 """For control flow, views, calls, copies: they are not lowered, and cost nothing by themselves."""
 
 
+Order = tuple[tuple[int, ...], str, str]
+
+
 @dataclass(frozen=True)
 class Candidate:
     """Nodes that ``spec`` would take, as ``name``. ``claims``: the matches of backends that they are."""
@@ -50,7 +53,7 @@ class Candidate:
     claims: tuple[Claim, ...] = ()
 
     @property
-    def order(self) -> tuple[object, ...]:
+    def order(self) -> Order:
         """Candidates in this order are in the same order whenever they are found."""
         return (tuple(sorted(self.nodes)), self.spec.name, self.name)
 
@@ -64,7 +67,7 @@ def candidates(
 ) -> list[Candidate]:
     """All candidates of a graph, in a fixed order; code is generated for ``devices``."""
     graph = claims.graph
-    found: dict[tuple[object, ...], Candidate] = {}
+    found: dict[Order, Candidate] = {}
     for backend in backends:
         spec = Spec(backend.name, backend.device, backend)
         own = [Candidate(spec, claim.nodes, claim.name, (claim,)) for claim in claims.all(backend)]
@@ -79,11 +82,7 @@ def candidates(
         if not must_be_lowered(graph, node.index):
             candidate = Candidate(NOBODY, frozenset((node.index,)), "host")
             found[candidate.order] = candidate
-    return [found[key] for key in sorted(found, key=_key)]
-
-
-def _key(order: tuple[object, ...]) -> tuple[object, ...]:
-    return order
+    return [found[key] for key in sorted(found)]
 
 
 def must_be_lowered(graph: Graph, node: int) -> bool:
@@ -180,7 +179,7 @@ def pruned(found: Sequence[Candidate]) -> list[Candidate]:
     Where kept candidates of a spec overlap without being equal, they are taken out, and the next smaller ones
     looked for, until nothing is found any more.
     """
-    kept: dict[tuple[object, ...], Candidate] = {}
+    kept: dict[Order, Candidate] = {}
     for name in dict.fromkeys(candidate.spec.name for candidate in found):
         pool = sorted(
             (one for one in found if one.spec.name == name), key=lambda one: (-len(one.nodes), one.order)
@@ -200,4 +199,4 @@ def pruned(found: Sequence[Candidate]) -> list[Candidate]:
             pool = [one for one in pool if one.order not in gone]
             if not any(one.order not in kept for one in pool):
                 break
-    return [kept[key] for key in sorted(kept, key=_key)]
+    return [kept[key] for key in sorted(kept)]

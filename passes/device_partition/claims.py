@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 
-from devscope.analysis.patterns.matcher import Match, Matcher, may_root
+from devscope.analysis.patterns.matcher import Matcher
+from devscope.analysis.patterns.matches import Match
+from devscope.analysis.patterns.roots import may_root
 from devscope.dialects.location import source_location
 from devscope.dialects.names import op_name
 from devscope.errors import LoweringError, SourceLocation, raised_as

@@ -48,14 +48,14 @@ class CostRow:
         return any(fnmatchcase(name, self.where) for name in wanted)
 
     def is_of_pattern(self, name: str, names: tuple[str, str], ops: Sequence[Operation]) -> bool:
-        """Whether the row says what a candidate of this name costs as a whole."""
-        if not self.pattern or self.structure or not self._is_for(names) or not fnmatchcase(name, self.pattern):
+        """Whether the row, one that was not measured, says what a candidate of this name costs as a whole."""
+        if not self.pattern or not self._is_for(names) or not fnmatchcase(name, self.pattern):
             return False
         return not self.location or any(self._is_at(op) for op in ops)
 
     def is_of(self, op: Operation, names: tuple[str, str]) -> bool:
-        """Whether the row says what one operation costs."""
-        if self.pattern or self.structure or not (self.operation or self.location) or not self._is_for(names):
+        """Whether the row, one that was not measured, says what one operation costs."""
+        if self.pattern or not (self.operation or self.location) or not self._is_for(names):
             return False
         if self.operation and not fnmatchcase(op_name(op), self.operation):
             return False

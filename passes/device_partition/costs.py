@@ -91,11 +91,11 @@ class Costs:
 
     def _said(self, candidate: Candidate, ops: Sequence[Operation]) -> Cost | None:
         """What rows say: of the whole candidate, else of every operation in it."""
-        names = candidate.spec.name, candidate.spec.device
-        whole = next((row for row in self.rows if row.is_of_pattern(candidate.name, names, ops)), None)
+        names, rows = (candidate.spec.name, candidate.spec.device), self._rows_of_users
+        whole = next((row for row in rows if row.is_of_pattern(candidate.name, names, ops)), None)
         if whole is not None:
             return Cost(whole.seconds, whole.source)
-        each = [next((row for row in self.rows if row.is_of(op, names)), None) for op in ops]
+        each = [next((row for row in rows if row.is_of(op, names)), None) for op in ops]
         if not each or any(row is None for row in each):
             return None
         return Cost(math.fsum(row.seconds for row in each if row is not None), each[0].source if each[0] else "")
@@ -121,6 +121,10 @@ class Costs:
         if key not in self._answers:
             self._answers[key] = _answer(claim)
         return self._answers[key]
+
+    @cached_property
+    def _rows_of_users(self) -> Sequence[CostRow]:
+        return [row for row in self.rows if not row.structure]
 
     @cached_property
     def _rows_by_structure(self) -> Mapping[tuple[str, str, str], CostRow]:

@@ -20,7 +20,7 @@ from devscope.dialects.names import op_name
 from devscope.dialects.op_facts import facts_of
 from devscope.dialects.scope_attribute import ARGUMENTS, RESULTS, signature_attributes
 from devscope.errors import LoweringError
-from devscope.passes.device_partition.candidates import Candidate
+from devscope.passes.device_partition.candidates import Candidate, Order
 from devscope.passes.device_partition.costs import Cost, CostModel
 from devscope.passes.device_partition.graph import Graph, is_transparent
 from devscope.passes.device_partition.search import ANYWHERE, Choice, Found, Problem, Value, cheapest_cover
@@ -45,15 +45,15 @@ class Placed:
     graph: Graph
     chosen: tuple[Candidate, ...]
     found: Found
-    costs: Mapping[tuple[object, ...], Cost]
+    costs: Mapping[Order, Cost]
     """By `Candidate.order`; of one execution."""
     known: Mapping[str, float]
     """What other partitions cost: eager, and of each backend alone."""
-    runners_up: Mapping[tuple[object, ...], tuple[tuple[str, float], ...]]
+    runners_up: Mapping[Order, tuple[tuple[str, float], ...]]
     """Per chosen candidate, what others would take for the same nodes, cheapest first."""
     candidates: Sequence[Candidate]
     """All that there was to choose from."""
-    times: Mapping[tuple[object, ...], float]
+    times: Mapping[Order, float]
     """Per chosen candidate, how often it runs per call of the function."""
     covers: Mapping[str, Sequence[Candidate]]
     """The other partitions, and ``search``: the best by the costs of candidates."""
