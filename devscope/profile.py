@@ -23,8 +23,10 @@ from xdsl.dialects.builtin import DYNAMIC_INDEX, IndexType, ModuleOp, StringAttr
 from xdsl.dialects.func import CallOp, FuncOp, ReturnOp
 from xdsl.ir import Attribute, Block, Region
 
+from devscope.agreement import random_array
 from devscope.api import compile
 from devscope.compile_options import CompileOptions
+from devscope.dialects.names import op_name
 from devscope.errors import DevscopeError, LoweringError
 from devscope.machine_name import machine_name
 from devscope.partitioning import Offers, offers_of
@@ -36,7 +38,9 @@ from devscope.passes.device_partition.outline import outlined
 from devscope.passes.device_partition.placement import Placed
 from devscope.passes.device_partition.structure import structure_of
 from devscope.passes.device_partition.wholes import key_of, partitioned_alone
+from devscope.runtime.dtypes import ENTRY_DTYPES
 from devscope.runtime.executable import Executable
+from devscope.runtime.program import TensorSpec
 
 Key = tuple[str, str, str]
 """Structure, pattern and place of a row."""
@@ -69,8 +73,6 @@ class Subject:
     @property
     def name(self) -> str:
         ops = [self.graph.nodes[node].op for node in sorted(self.candidate.nodes)]
-        from devscope.dialects.names import op_name
-
         return f"{self.candidate.name}: {', '.join(map(op_name, ops))}"
 
 
@@ -221,31 +223,19 @@ def _tensor(type_: Attribute) -> TensorType[Any] | IndexType:
 
 
 def _argument(type_: Any, number: int, unknown: int) -> Any:
-    """Uniform numbers from -1 to 1; for integers, 0 to 3. Sizes that are not known are ``unknown``, and so are
-    numbers of type index, which are sizes mostly.
+    """Random numbers. Sizes that are not known are ``unknown``, and so are numbers of type index, which are sizes
+    mostly.
 
     Data is at multiples of 64 bytes, as programs and frameworks allocate it. numpy's own is sometimes at 16 more,
     where one product of oneDNN's takes 3.1 ms instead of 4.4: what is timed would differ from run to run.
     """
     if isinstance(type_, IndexType):
         return unknown
-    generator = np.random.default_rng((0, number))
     element = str(type_.element_type)
-    shape = [unknown if size == DYNAMIC_INDEX else size for size in type_.get_shape()]
-    names = {"f16": np.float16, "f32": np.float32, "f64": np.float64}
-    if element in names:
-        return _aligned(generator.uniform(-1, 1, shape).astype(names[element]))
-    integers = {
-        "i1": np.bool_,
-        "i8": np.int8,
-        "i16": np.int16,
-        "i32": np.int32,
-        "i64": np.int64,
-        "index": np.int64,
-    }
-    if element not in integers:
+    if element not in ENTRY_DTYPES:
         raise DevscopeError(f"an argument is of {element}: such are not timed")
-    return _aligned(generator.integers(0, 4 if element != "i1" else 2, shape).astype(integers[element]))
+    shape = [None if size == DYNAMIC_INDEX else size for size in type_.get_shape()]
+    return _aligned(random_array((0, number), TensorSpec(element, shape), unknown))
 
 
 def _aligned(array: NDArray[Any]) -> NDArray[Any]:
