@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import itertools
 from collections.abc import Callable, Sequence
+from typing import Any
 
 import numpy as np
 from onnx import TensorProto
@@ -189,16 +190,21 @@ def _center_crop_pad(w: Writer) -> None:
 
 @rewrites("Pad")
 def _pad(w: Writer) -> None:
-    """By as much as is computed, torch-mlir pads nothing, and it lacks a mode: one axis after the other."""
-    if w.opset < 11 or (w.data(1) is not None and w.attr("mode", "constant") != "wrap"):
+    """By as much as is computed, torch-mlir pads nothing, by less than nothing it takes nothing away, and it lacks a
+    mode: one axis after the other."""
+    known, mode = w.data(1), w.attr("mode", "constant")
+    if w.opset < 11 or (known is not None and mode != "wrap" and (known >= 0).all()):
         w.op("Pad", *w.node.input, result=0, **w.attributes)
         return
-    rank, mode = w.rank(0), w.attr("mode", "constant")
+    rank = w.rank(0)
     axes = [*range(rank)]
     if w.has(3):
         if w.data(3) is None:
             raise Refused("Pad of shapes known at run time only, along axes that are computed")
         axes = [int(axis) % rank for axis in w.data(3)]
+    if known is not None and mode != "wrap":
+        _pad_rest(w, axes, known)
+        return
     pads, x, zero, one = w.op("Cast", w[1], to=TensorProto.INT64), w[0], *(w.constant(k, np.int64) for k in (0, 1))
     filler = w.op("Reshape", w[2], w.constant([], np.int64)) if w.has(2) else w.number(0)
     for number, axis in enumerate(axes):
@@ -217,6 +223,16 @@ def _pad(w: Writer) -> None:
             places = w.op("Min", places, w.op("Sub", around, places))
         x = w.op("Gather", x, w.op("Min", w.op("Max", places, zero), last), axis=axis)
     w.op("Identity", x, result=0)
+
+
+def _pad_rest(w: Writer, axes: Sequence[int], pads: np.ndarray[Any, Any]) -> None:
+    """What is less than nothing is cut off before the rest is padded."""
+    x = w[0]
+    for axis, low, high in zip(axes, *pads.reshape(2, -1).tolist(), strict=True):
+        if low < 0 or high < 0:
+            x = w.part(x, axis, max(0, -low), min(0, high) or _END)
+    rest = w.graph.constant(np.maximum(pads, 0))
+    w.op("Pad", x, rest, *w.node.input[2:], result=0, **w.attributes)
 
 
 _END = 1 << 31

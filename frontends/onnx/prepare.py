@@ -82,7 +82,40 @@ def converted(model: Any) -> Any:
         for node, old in zip(result.graph.node, model.graph.node, strict=True):
             node.name = node.name or old.name
     _place_as(result, model)
+    _mean_as(result.graph, max(versions))
     return inferred(result)
+
+
+def _mean_as(graph: Any, opset: int) -> None:
+    """Say what nodes meant in an older version, where ONNX's converter does not."""
+    nodes: list[Any] = []
+    for node in graph.node:
+        for attribute in node.attribute:
+            if attribute.type == onnx.AttributeProto.GRAPH:
+                _mean_as(attribute.g, opset)
+        if node.op_type == "Resize" and opset < 11:
+            for name, value in (("coordinate_transformation_mode", "asymmetric"), ("nearest_mode", "floor")):
+                node.attribute.append(onnx.helper.make_attribute(name, value))
+        nodes += _of_matrix(node) if node.op_type == "Hardmax" and opset < 13 else [node]
+    del graph.node[:]
+    graph.node.extend(nodes)
+
+
+def _of_matrix(node: Any) -> list[Any]:
+    """A Hardmax of the matrix whose columns are all dimensions from its axis on."""
+    axis = next((attribute.i for attribute in node.attribute if attribute.name == "axis"), 1)
+    make, name, x, y = onnx.helper.make_node, node.name, node.input[0], node.output[0]
+    result = onnx.NodeProto()
+    result.CopyFrom(node)
+    result.input[0], result.output[0] = f"{name}.matrix", f"{name}.found"
+    del result.attribute[:]
+    result.attribute.append(onnx.helper.make_attribute("axis", 1))
+    return [
+        make("Shape", [x], [f"{name}.shape"], f"{name}.0"),
+        make("Flatten", [x], [f"{name}.matrix"], f"{name}.1", axis=axis),
+        result,
+        make("Reshape", [f"{name}.found", f"{name}.shape"], [y], f"{name}.2"),
+    ]
 
 
 def _place_as(model: Any, source: Any) -> None:

@@ -42,10 +42,35 @@ def complaint(model: Any, outside: Collection[str]) -> str | None:
         onnx.checker.check_model(copy)
         for tensor in tensors:
             tensor.ClearField("shape")
-        onnx.shape_inference.infer_shapes(copy, check_type=True, strict_mode=True, data_prop=True)
+        result = onnx.shape_inference.infer_shapes(copy, check_type=True, strict_mode=True, data_prop=True)
     except Exception as error:  # of C++, of several kinds
         said = _CONTEXT.sub(r"(node \1)", _NOISE.sub("", " ".join(str(error).split())))
         return said[:_LONGEST] or type(error).__name__
+    return _channels_complaint(result.graph)
+
+
+_WEIGHTS = {"Conv": 1, "ConvInteger": 1, "QLinearConv": 3, "ConvTranspose": 1, "DeformConv": 1}
+"""Of convolutions: which operand."""
+
+
+def _channels_complaint(graph: Any) -> str | None:
+    """What ONNX does not look at: whether weights are for as many channels as there are."""
+    sizes = {one.name: [*one.dims] for one in graph.initializer}
+    for info in (*graph.input, *graph.value_info):
+        dims = info.type.tensor_type.shape.dim
+        sizes[info.name] = [dim.dim_value if dim.HasField("dim_value") else None for dim in dims]
+    for node in graph.node:
+        known = sizes.get(node.input[0]) if node.op_type in _WEIGHTS and node.domain in ("", "ai.onnx") else None
+        weights = sizes.get(node.input[_WEIGHTS[node.op_type]]) if known else None
+        if not known or not weights or None in (known[1], weights[0], weights[1]):
+            continue
+        groups = next((attribute.i for attribute in node.attribute if attribute.name == "group"), 1)
+        is_transposed = node.op_type == "ConvTranspose"
+        wanted = weights[0] if is_transposed else weights[1] * groups
+        if known[1] != wanted or weights[0] % groups:
+            of = f", of {groups} groups," if groups != 1 else ""
+            shape = "x".join("?" if size is None else str(size) for size in weights)
+            return f"{node.op_type} of {known[1]} channels by weights of {shape}{of} (node {node.name})"
     return None
 
 

@@ -630,6 +630,18 @@ def test_models_that_are_not_valid(nodes: list[Any], message: str, count: int | 
         devscope.compile(model_of(nodes, [info("x", count)], [info("y", count)]), cache=False)
 
 
+@pytest.mark.parametrize("count", [2, "n"])
+@pytest.mark.parametrize(
+    ("kind", "shape", "groups"),
+    [("Conv", (4, 5, 3, 3), 1), ("Conv", (4, 4, 3, 3), 2), ("ConvTranspose", (3, 4, 3, 3), 1)],
+)
+def test_convolutions_of_other_channels(kind: str, shape: tuple[int, ...], groups: int, count: int | str) -> None:
+    nodes, outputs = [node(kind, "x w", "y", group=groups)], [info("y", None, None, None, None)]
+    model = model_of(nodes, [info("x", count, 4, 5, 5)], outputs, {"w": np.zeros(shape, np.float32)})
+    with pytest.raises(InputError, match=rf"{kind} of 4 channels by weights of .*\(node {kind}_0\)"):
+        devscope.compile(model, cache=False)
+
+
 @pytest.mark.parametrize("data", [b"\x08\x0a\xff\xff\xff", b"\x08\x0a", b"\x08\x0a:\x7f"])
 def test_damaged_models(data: bytes, tmp_path: Path) -> None:
     (tmp_path / "model.onnx").write_bytes(data)

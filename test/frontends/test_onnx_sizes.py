@@ -301,7 +301,7 @@ CASES: dict[str, tuple[list[Any], dict[str, list[int | str]], dict[str, Any]]] =
             node("Less", "y x", "below"), node("Where", "below x row", "chosen"),
             node("Shape", "sum", "shape"), node("Expand", "x shape", "wide0"), node("Expand", "y three", "wide1"),
             node("MatMul", "a b", "products"), node("Gemm", "m w c", "layer", beta=0.5),
-            node("Gemm", "m w", "twice", alpha=2.0),
+            node("Gemm", "m w", "twice", alpha=2.0), node("Pad", "x around", "less"),
             node("If", "yes", "branch", then_branch=helper.make_graph(
                 [node("Sub", "y x", "difference")], "then", [],
                 [helper.make_tensor_value_info("difference", TensorProto.FLOAT, None)],
@@ -315,7 +315,15 @@ CASES: dict[str, tuple[list[Any], dict[str, list[int | str]], dict[str, Any]]] =
         {"x": ["o", 4], "y": ["p", 4], "z": ["q", 4], "row": ["o", 1], "a": ["o", "q", 3, 4],
          "b": ["p", "o", 4, 2], "m": ["q", 5], "c": ["o", 3]},
         {"w": uniform(5, 3), "three": np.array([3, 4]), "yes": np.array(True), "zeros": np.array([0]),
-         "ones": np.array([1]), "nines": np.array([9])},
+         "ones": np.array([1]), "nines": np.array([9]), "around": np.array([1, -1, 0, 2])},
+    ),
+    "older meanings": (
+        [
+            node("Upsample", "x factors", "larger", mode="linear"), node("Hardmax", "x", "largest", axis=2),
+            node("Softmax", "x", "shares", axis=2),
+        ],
+        {"x": ["n", 2, 3, 4]},
+        {"factors": np.float32([1, 1, 2, 1.5])},
     ),
     "series": (
         [
@@ -359,7 +367,7 @@ def test_sizes(case: str, target: str) -> None:
     results = [helper.make_tensor_value_info(name, TensorProto.FLOAT, None) for name in outputs]
     tensors = [numpy_helper.from_array(np.asarray(array), name) for name, array in weights.items()]
     graph = helper.make_graph(nodes, case, inputs, results, tensors)
-    opset = {"others": 23, "quantised": 21}.get(case, 20)
+    opset = {"others": 23, "quantised": 21, "older meanings": 9}.get(case, 20)
     model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", opset)], ir_version=9)
     session = ort.InferenceSession(model.SerializeToString(), providers=["CPUExecutionProvider"])
     deferred = imported(model)
