@@ -10,11 +10,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from devscope.dialects.device import SCOPE_ATTR, STATE_ATTR
+from devscope.dialects.device import STATE_ATTR
 from devscope.errors import LoweringError
 from devscope.lowering import mlir_util
 from devscope.lowering.interop.bindings import ir, repair_casters
 from devscope.lowering.interop.diagnostics import decode_location
+from devscope.lowering.located_scopes import scope_of
 from devscope.lowering.mlir_util import Builder
 
 _GLOBAL = "ml_program.global"
@@ -153,7 +154,7 @@ class _Globals:
         function.attributes["function_type"] = ir.TypeAttr.get(
             ir.FunctionType.get(inputs, results, function.context)
         )
-        scopes = [_scope(op) for op in globals_]
+        scopes = [scope_of(op) for op in globals_]
         for side, count in (("arg_attrs", len(inputs)), ("res_attrs", len(results))):
             if side in function.attributes or any(scopes):
                 old = list(function.attributes[side]) if side in function.attributes else []
@@ -236,10 +237,6 @@ def _symbol(op: Any, key: str) -> str:
 
 def _type(op: Any) -> Any:
     return ir.TypeAttr(op.attributes["type"]).value
-
-
-def _scope(op: Any) -> dict[str, Any]:
-    return {SCOPE_ATTR: op.attributes[SCOPE_ATTR]} if SCOPE_ATTR in op.attributes else {}
 
 
 def _is_kept(type_: Any) -> bool:

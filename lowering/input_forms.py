@@ -8,11 +8,10 @@ of upstream do what they can.
 from collections.abc import Callable, Set
 from typing import Any
 
-from devscope.dialects.device import SCOPE_ATTR
 from devscope.dialects.location import KIND_MARK
 from devscope.lowering import gathers, mlir_util
 from devscope.lowering.interop.bindings import ir, not_text
-from devscope.lowering.located_scopes import scopes_by_location
+from devscope.lowering.located_scopes import scope_of, scopes_by_location
 from devscope.lowering.mlir_util import Builder, RunPasses
 from devscope.lowering.stablehlo.small_types import only_passes_types
 
@@ -140,10 +139,6 @@ def _keep_scopes(module: Any, run_passes: RunPasses, text: str) -> None:
         run_passes(module.operation, text)
 
 
-def _scope(op: Any) -> dict[str, Any]:
-    return {SCOPE_ATTR: op.attributes[SCOPE_ATTR]} if SCOPE_ATTR in op.attributes else {}
-
-
 def _inline_globals(module: Any) -> None:
     """A global that nobody writes is its value; one that nobody reads is nothing."""
     ops = [op for op in mlir_util.walk(module.operation) if op.name.startswith(_GLOBAL)]
@@ -167,7 +162,7 @@ def _inline_globals(module: Any) -> None:
 def _lower_allocation(op: Any) -> None:
     """A tensor is a value: its copy is itself, and one without contents is empty."""
     sizes, copied, _ = mlir_util.operand_groups(op)
-    value = copied or [Builder(op).value("tensor.empty", sizes, op.results[0].type, _scope(op))]
+    value = copied or [Builder(op).value("tensor.empty", sizes, op.results[0].type, scope_of(op))]
     mlir_util.replace_op(op, value)
 
 

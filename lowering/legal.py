@@ -126,7 +126,7 @@ def _described(op: Any) -> str:
 def _check_dim(dim: Any) -> None:
     """MLIR leaves a query of a dimension that is not there to chance; the result serves as a size."""
     tensor, index = dim.operands
-    axis = _constant(index)
+    axis = mlir_util.constant_integer(index)
     if isinstance(tensor.type, ir.RankedTensorType) and axis is not None and not 0 <= axis < tensor.type.rank:
         raise LoweringError(f"{tensor.type} has no dimension {axis}", decode_location(dim.location))
 
@@ -134,7 +134,7 @@ def _check_dim(dim: Any) -> None:
 def _check_indices(access: Any, tensor: Any, *indices: Any) -> None:
     """An access outside of a tensor would read or overwrite other memory of the process."""
     for index, size in zip(indices, tensor.type.shape, strict=True):
-        position = _constant(index)
+        position = mlir_util.constant_integer(index)
         if position is not None and (position < 0 or (size >= 0 and position >= size)):
             raise LoweringError(f"index {position} is outside of {tensor.type}", decode_location(access.location))
 
@@ -162,13 +162,6 @@ def _check_vector(access: Any) -> None:
             decode_location(access.location),
             ["keep such elements as i8 in memory: arith.extui before, arith.trunci behind"],
         )
-
-
-def _constant(index: Any) -> int | None:
-    owner = index.owner
-    if isinstance(owner, ir.Block) or owner.name != "arith.constant":
-        return None
-    return ir.IntegerAttr(owner.attributes["value"]).value
 
 
 def _check_type(type_: Any, op: Any, target: str) -> None:

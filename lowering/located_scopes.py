@@ -26,6 +26,11 @@ def is_payload(op: Any) -> bool:
     return any(isinstance(result.type, ir.RankedTensorType) for result in op.results)
 
 
+def scope_of(op: Any) -> dict[str, Any]:
+    """What an operation says of its scope, as attributes of another one."""
+    return {SCOPE_ATTR: op.attributes[SCOPE_ATTR]} if SCOPE_ATTR in op.attributes else {}
+
+
 @contextmanager
 def scopes_by_location(
     module: Any, is_scoped: Callable[[Any], bool], gets_scope: Callable[[Any], bool] = is_payload

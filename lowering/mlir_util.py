@@ -259,6 +259,12 @@ def maker(value: Any, name: str = "") -> Any | None:
     return op if op is not None and op.name.startswith(name) else None
 
 
+def constant_integer(value: Any) -> int | None:
+    """The number that an integer or an index is; None for what is no constant."""
+    op = maker(value, "arith.constant")
+    return None if op is None else ir.IntegerAttr(op.attributes["value"]).value
+
+
 def operand_groups(op: Any) -> list[list[Any]]:
     """The operands of ``op`` in the groups that its ``operandSegmentSizes`` tells apart."""
     operands = iter(list(op.operands))

@@ -9,13 +9,11 @@ Efficient Primitives for Deep Learning", 2014, "implicit" products).
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from functools import reduce
-from operator import mul
 from typing import Any
 
 from devscope.lowering import mlir_util
 from devscope.lowering.interop.bindings import ir
-from devscope.lowering.kernels.contraction_match import WIDE_SUMS, sums_products
+from devscope.lowering.kernels.contraction_match import WIDE_SUMS, product, sums_products
 from devscope.lowering.windows import sum_of_loops
 
 LEAST_WORK = 4096
@@ -84,7 +82,7 @@ class Contraction:
         return next((number, operand) for number, operand in operands if operand.axis(loop) is not None)
 
     def sizes(self) -> dict[str, int | None]:
-        return {name: _product([self.extents[loop] for loop in group]) for name, group in self.loops.items()}
+        return {name: product([self.extents[loop] for loop in group]) for name, group in self.loops.items()}
 
 
 def match(op: Any, linalg: Any) -> Contraction | None:
@@ -106,7 +104,7 @@ def match(op: Any, linalg: Any) -> Contraction | None:
     found = _grouped(operands, maps[0].n_dims, extend)
     if found is None:
         return None
-    work, sizes = _product(list(found.extents.values())), found.sizes()
+    work, sizes = product(list(found.extents.values())), found.sizes()
     if 1 in (sizes["m"], sizes["n"]):  # no element of a tile is used twice
         return None
     return found if work is None or work >= LEAST_WORK else None
@@ -147,8 +145,3 @@ def _grouped(operands: Sequence[Operand], loops: int, extend: str) -> Contractio
             return None
         found.extents[loop] = found.operand_of(loop)[1].extent(loop)
     return found
-
-
-def _product(extents: Sequence[int | None]) -> int | None:
-    known = [extent for extent in extents if extent is not None]
-    return reduce(mul, known, 1) if len(known) == len(extents) or 0 in known else None

@@ -378,10 +378,8 @@ def _size(value: Any, axis: int) -> Any:
     maker = None if isinstance(size.owner, ir.Block) else size.owner.operation
     if maker is None or maker.name != "memref.dim":
         return size
-    index = maker.operands[1].owner
-    if isinstance(index, ir.Block) or index.operation.name != "arith.constant":
-        return size
-    return _size(maker.operands[0], ir.IntegerAttr(index.operation.attributes["value"]).value)
+    axis_of = mlir_util.constant_integer(maker.operands[1])
+    return size if axis_of is None else _size(maker.operands[0], axis_of)
 
 
 def _are_equal(one: set[Any], two: set[Any]) -> bool:

@@ -6,10 +6,11 @@ all, between ``<{`` and ``}>``, and prints those that are not attributes even at
 """
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from functools import cache
 from typing import Any
 
+from devscope.dialects.names import type_list
 from devscope.errors import LoweringError, ParseError
 from devscope.lowering.interop.bindings import dictionary_items, ir, with_repaired_casters
 from devscope.lowering.interop.diagnostics import decode_location, translate
@@ -126,13 +127,9 @@ def _operation_text(op: Any, properties: Any, attributes: Any) -> str:
     lines = ['"builtin.module"() ({']
     if operand_types:
         values = f"%0:{len(operand_types)}"
-        lines.append(f'{values} = "builtin.unrealized_conversion_cast"() : () -> {_list(operand_types)}')
+        lines.append(f'{values} = "builtin.unrealized_conversion_cast"() : () -> {type_list(operand_types)}')
     results = f"%1:{len(result_types)} = " if result_types else ""
     name = op.name.replace("\\", "\\\\").replace('"', '\\"')
     lines.append(f'{results}"{name}"({operands}) <{properties}>{regions} {attributes} :')
-    lines += [f"{_list(operand_types)} -> {_list(result_types)}", "}) : () -> ()"]
+    lines += [f"{type_list(operand_types)} -> {type_list(result_types)}", "}) : () -> ()"]
     return "\n".join(lines)
-
-
-def _list(types: Sequence[Any]) -> str:
-    return f"({', '.join(map(str, types))})"

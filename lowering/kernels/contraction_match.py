@@ -11,8 +11,7 @@ name for.
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum, auto
-from functools import reduce
-from operator import mul
+from math import prod
 from typing import Any
 
 from devscope.lowering import mlir_util
@@ -114,7 +113,7 @@ class Contraction:
     def extent(self, name: str) -> int | None:
         """The iterations of the kernel's loop ``name``; None where they are not known."""
         extents = [self.operand_of(loop).extent(loop) for loop in self.loops[name]]
-        return _product(extents)
+        return product(extents)
 
     def sizes(self) -> dict[str, int | None]:
         return {name: self.extent(name) for name in self.loops}
@@ -173,7 +172,7 @@ def match(op: Any, linalg: Any) -> Contraction | None:
             loops[name][-1] for name in lines if loops[name]
         ]:
             return None
-    work = _product([made.operand_of(loop).extent(loop) for loop in all_loops])
+    work = product([made.operand_of(loop).extent(loop) for loop in all_loops])
     return made if work is None or work >= LEAST_WORK else None
 
 
@@ -210,6 +209,7 @@ def _one_loop(loops: Sequence[int], operands: Sequence[Operand], *innermost: int
         group.insert(0, joined)
 
 
-def _product(extents: Sequence[int | None]) -> int | None:
+def product(extents: Sequence[int | None]) -> int | None:
+    """Of all extents; None where it depends on those that are not known."""
     known = [extent for extent in extents if extent is not None]
-    return reduce(mul, known, 1) if len(known) == len(extents) or 0 in known else None
+    return prod(known) if len(known) == len(extents) or 0 in known else None

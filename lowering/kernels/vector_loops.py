@@ -326,22 +326,14 @@ class VectorLoop:
         return found
 
 
-def _number(value: Any) -> int | None:
-    """That of a constant."""
-    owner = value.owner
-    if isinstance(owner, ir.Block) or owner.name != "arith.constant":
-        return None
-    return ir.IntegerAttr(owner.attributes["value"]).value
-
-
 def _length(bounds: tuple[Any, Any]) -> int | None:
-    begin, end = map(_number, bounds)
+    begin, end = map(mlir_util.constant_integer, bounds)
     return None if begin is None or end is None else max(0, end - begin)
 
 
 def _whole_steps(build: Builder, begin: Any, end: Any, step: int) -> Any:
     """Where the last step that is a whole one ends."""
-    first, last = _number(begin), _number(end)
+    first, last = map(mlir_util.constant_integer, (begin, end))
     if first is not None and last is not None:
         return build.constant(first + max(0, last - first) // step * step)
     length = build.value("arith.subi", [end, begin], build.index)

@@ -2,16 +2,16 @@
 
 from typing import Any
 
-from devscope.dialects.device import SCOPE_ATTR
 from devscope.lowering import mlir_util
 from devscope.lowering.global_state import is_public
 from devscope.lowering.interop.bindings import ir
+from devscope.lowering.located_scopes import scope_of
 from devscope.lowering.mlir_util import Builder
 
 
 def lower_choice(op: Any) -> None:
     """An index without a branch is for the last one."""
-    scope, results = _scope(op), [result.type for result in op.results]
+    scope, results = scope_of(op), [result.type for result in op.results]
     blocks = [region.blocks[0] for region in op.regions]
     which = _element(op, op.operands[0])
     build = Builder(op)
@@ -30,7 +30,7 @@ def lower_choice(op: Any) -> None:
 
 def lower_while(op: Any) -> None:
     results = [result.type for result in op.results]
-    new = Builder(op).op("scf.while", op.operands, results, _scope(op), regions=2)
+    new = Builder(op).op("scf.while", op.operands, results, scope_of(op), regions=2)
     condition, body = (region.blocks[0] for region in op.regions)
     condition.append_to(new.regions[0])
     body.append_to(new.regions[1])
@@ -100,10 +100,6 @@ def _give_tensors(values: Any, build: Builder) -> None:
 
 def _is_single(type_: Any) -> bool:
     return isinstance(type_, ir.RankedTensorType) and not type_.rank
-
-
-def _scope(op: Any) -> dict[str, Any]:
-    return {SCOPE_ATTR: op.attributes[SCOPE_ATTR]} if SCOPE_ATTR in op.attributes else {}
 
 
 def _end(block: Any, name: str, carried: Any = ()) -> None:
