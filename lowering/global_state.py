@@ -18,9 +18,9 @@ from devscope.lowering.interop.diagnostics import decode_location
 from devscope.lowering.located_scopes import scope_of
 from devscope.lowering.mlir_util import Builder
 
-_GLOBAL = "ml_program.global"
-_LOADS = frozenset({f"{_GLOBAL}_load", f"{_GLOBAL}_load_const"})
-_STORE = f"{_GLOBAL}_store"
+GLOBAL = "ml_program.global"
+LOADS = frozenset({f"{GLOBAL}_load", f"{GLOBAL}_load_const"})
+_STORE = f"{GLOBAL}_store"
 
 _BRANCHES = frozenset({"scf.if", "scf.index_switch", "scf.execute_region"})
 """They give what the region that runs yields."""
@@ -35,7 +35,7 @@ def keep_globals(module: Any) -> dict[str, tuple[str, list[str]]]:
     found = {
         mlir_util.symbol_name(op): op
         for op in mlir_util.children(module.operation)
-        if op.name == _GLOBAL and "is_mutable" in op.attributes
+        if op.name == GLOBAL and "is_mutable" in op.attributes
     }
     if not found:
         return {}
@@ -82,7 +82,7 @@ class _Globals:
         called: dict[str, set[str]] = {}
         for name, function in self._functions.items():
             for op in mlir_util.walk(function):
-                if op.name in _LOADS or op.name == _STORE:
+                if op.name in LOADS or op.name == _STORE:
                     direct.setdefault(name, set()).add(_symbol(op, "global"))
                 elif op.name == "func.call":
                     called.setdefault(name, set()).add(_symbol(op, "callee"))
@@ -172,7 +172,7 @@ class _Globals:
         """
         ops = [op.operation for op in block.operations]
         for op in ops:
-            if op.name in _LOADS and _symbol(op, "global") in values:
+            if op.name in LOADS and _symbol(op, "global") in values:
                 mlir_util.replace_op(op, [values[_symbol(op, "global")]])
             elif op.name == _STORE and _symbol(op, "global") in values:
                 values[_symbol(op, "global")] = op.operands[0]

@@ -10,14 +10,13 @@ from typing import Any
 
 from devscope.dialects.location import KIND_MARK
 from devscope.lowering import gathers, mlir_util
+from devscope.lowering.global_state import GLOBAL, LOADS
 from devscope.lowering.interop.bindings import ir, not_text
 from devscope.lowering.located_scopes import scope_of, scopes_by_location
 from devscope.lowering.mlir_util import Builder, RunPasses
 from devscope.lowering.stablehlo.small_types import only_passes_types
 
 _AFFINE = frozenset({"affine.for", "affine.if"})
-_GLOBAL = "ml_program.global"
-_READS = frozenset({f"{_GLOBAL}_load", f"{_GLOBAL}_load_const"})
 _TOSA_CONTROL = frozenset({"tosa.cond_if", "tosa.while_loop"})
 _SCATTER = "tosa.scatter"
 _TOSA_VARIABLES = frozenset({"tosa.variable", "tosa.variable_read", "tosa.variable_write"})
@@ -44,8 +43,8 @@ _BECOMES = {
     "affine.vector_store": "vector.store",
     "tosa.cond_if": "scf.if",
     "tosa.while_loop": "scf.while",
-    "tosa.variable_read": f"{_GLOBAL}_load",
-    "tosa.variable_write": f"{_GLOBAL}_store",
+    "tosa.variable_read": f"{GLOBAL}_load",
+    "tosa.variable_write": f"{GLOBAL}_store",
 }
 
 
@@ -54,7 +53,7 @@ def is_in_form(module: Any) -> bool:
     names = _names(module)
     if not names:
         return True  # the import says which name is no text
-    rewritten = {_GLOBAL, _REALLOCATION} | _AFFINE | _SHAPES | _ASSUMPTIONS | _REWRITES.keys()
+    rewritten = {GLOBAL, _REALLOCATION} | _AFFINE | _SHAPES | _ASSUMPTIONS | _REWRITES.keys()
     if not names.isdisjoint(rewritten) or has_stablehlo(names) or _has_quantised(names):
         return False
     return not only_passes_types(module)
@@ -141,16 +140,16 @@ def _keep_scopes(module: Any, run_passes: RunPasses, text: str) -> None:
 
 def _inline_globals(module: Any) -> None:
     """A global that nobody writes is its value; one that nobody reads is nothing."""
-    ops = [op for op in mlir_util.walk(module.operation) if op.name.startswith(_GLOBAL)]
+    ops = [op for op in mlir_util.walk(module.operation) if op.name.startswith(GLOBAL)]
     users: dict[str, list[Any]] = {}
     for op in ops:
-        if op.name != _GLOBAL:
+        if op.name != GLOBAL:
             users.setdefault(str(op.attributes["global"]), []).append(op)
-    for op in [op for op in ops if op.name == _GLOBAL]:
+    for op in [op for op in ops if op.name == GLOBAL]:
         uses = users.get(str(ir.FlatSymbolRefAttr.get(mlir_util.symbol_name(op), module.context)), [])
         is_constant = "is_mutable" not in op.attributes and "value" in op.attributes
         is_read = is_constant and isinstance(op.attributes["value"], _ELEMENTS)
-        if not all(is_read and user.name in _READS for user in uses):
+        if not all(is_read and user.name in LOADS for user in uses):
             continue
         for user in uses:
             value = {"value": op.attributes["value"]}

@@ -14,6 +14,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from devscope.dialects.device import KERNEL_ATTR
 from devscope.lowering import mlir_util
 from devscope.lowering.checks.indices import check_indices, note_in_function, status_memory
 from devscope.lowering.checks.labels import Checks
@@ -23,7 +24,6 @@ from devscope.lowering.interop.mixed_types import LAUNCHES
 from devscope.lowering.mlir_util import Builder
 
 _OUT = "device.out"
-_KERNEL = "device.kernel"
 _SIZES = 6
 """The first operands of a launch: grid and workgroup, x, y, z each; then bytes of local memory, if any."""
 
@@ -52,7 +52,7 @@ def take_user_kernels(module: Any, taken: set[str], checks: Checks) -> dict[str,
     first: dict[str, UserKernel] = {}
     for func in mlir_util.functions(module):
         parameters = list(mlir_util.function_type(func).inputs)
-        if _KERNEL not in func.attributes or not any(map(mlir_util.is_memref, parameters)):
+        if KERNEL_ATTR not in func.attributes or not any(map(mlir_util.is_memref, parameters)):
             continue
         name = mlir_util.symbol_name(func)
         text = mlir_util.text_but_name(func)

@@ -30,7 +30,7 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.passes import ModulePass
 
 from devscope.analysis.user_kernels import check_kernels
-from devscope.dialects.device import ScopeAttr
+from devscope.dialects.device import HOST_SCOPE, ScopeAttr
 from devscope.dialects.location import source_location
 from devscope.dialects.verifier import near_misses
 from devscope.errors import OptionError
@@ -52,8 +52,6 @@ if TYPE_CHECKING:
     from devscope.analysis.machine import Machine
     from devscope.passes.device_plan.min_cost import MinCost
 
-_HOST = ScopeAttr.get("cpu", 0)
-
 
 COMPLETIONS = ("default", "min-cost")
 """Ways to choose the scopes that the program leaves open: see `solve` and `min_cost`."""
@@ -63,9 +61,9 @@ COMPLETIONS = ("default", "min-cost")
 class PlanOptions:
     """How to plan. Raises `OptionError` for values that do not exist."""
 
-    default: ScopeAttr = _HOST
+    default: ScopeAttr = HOST_SCOPE
     """Where what nothing demands is placed. Open fields are filled in from ``host``, an open id is 0."""
-    host: ScopeAttr = _HOST
+    host: ScopeAttr = HOST_SCOPE
     """The scope of scalars, shapes and control flow."""
     arguments: str = "open"
     """``host`` pins tensor arguments and results of public functions to the host, unless they carry a scope."""
