@@ -53,7 +53,11 @@ def read_function(function: Any, examples: Examples | None) -> ImportedSource:
             exported = exported_for(_OTHER_PLATFORM)
     except Exception as error:
         what = " ".join(str(error).split())
-        raise InputError(f"JAX cannot trace '{name}': {type(error).__name__}: {what[:_LONGEST]}") from error
+        advice = "jax.debug.print and callbacks call Python, which compiled programs do not: take them out"
+        notes = [advice] if "host_callbacks" in what else []
+        raise InputError(
+            f"JAX cannot trace '{name}': {type(error).__name__}: {what[:_LONGEST]}", notes=notes
+        ) from error
     given = jax.tree_util.tree_leaves((tuple(by_position), dict(by_name)))
     conversions = [_conversion(leaf, aval.dtype) for leaf, aval in zip(given, exported.in_avals, strict=True)]
     return read_exported(exported, _parameters(function, len(by_position)), name, conversions)

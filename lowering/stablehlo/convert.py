@@ -79,7 +79,7 @@ _EXPANSIONS: Mapping[str, str] = {
     "stablehlo.power": "complex_numbers.expand_power",
     "stablehlo.atan2": "complex_numbers.expand_atan2",
     "stablehlo.bitcast_convert": "element_types.expand_bitcast",
-    "stablehlo.dot": "element_types.widen_unsigned",
+    "stablehlo.dot": "element_types.widen_products",
     "stablehlo.dot_general": "element_types.expand_dot",
     "stablehlo.reduce_precision": "element_types.expand_reduced_precision",
     "stablehlo.tuple": "element_types.expand_tuple",

@@ -9,7 +9,7 @@ from typing import Any
 
 from devscope.lowering.interop.bindings import ir
 from devscope.lowering.stablehlo.arrays import literal
-from devscope.lowering.stablehlo.element_types import widen_unsigned
+from devscope.lowering.stablehlo.element_types import widen_products
 from devscope.lowering.stablehlo.templates import (
     commas,
     element,
@@ -61,7 +61,7 @@ def expand_convolution(op: Any) -> None:
 
     Layouts stay as they are. Without their sign integers have the same products and sums.
     """
-    widen_unsigned(op)
+    widen_products(op)
     types = [op.operands[0].type, op.operands[1].type, op.results[0].type]
     layouts = _layouts(op)
     space = len(layouts[0]) - 2

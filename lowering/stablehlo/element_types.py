@@ -7,6 +7,7 @@ from devscope.lowering import mlir_util
 from devscope.lowering.interop.bindings import ir
 from devscope.lowering.mlir_util import Builder
 from devscope.lowering.stablehlo import small_bitcasts
+from devscope.lowering.stablehlo.small_types import convert_result
 from devscope.lowering.stablehlo.templates import commas, element, enum, expand, shape, tensor
 
 
@@ -214,17 +215,32 @@ def expand_dot(op: Any) -> None:
     """An algorithm says how exact a product is at least; what has all digits of its operands is so."""
     if "algorithm" in op.attributes:
         del op.attributes["algorithm"]
-    widen_unsigned(op)
+    widen_products(op)
 
 
-def widen_unsigned(op: Any) -> None:
-    """Convert operands of a product to the type of its result, where upstream would extend them with a sign."""
+def widen_products(op: Any) -> None:
+    """Operands of a product upstream converts to the type of its result, integers with their sign.
+
+    So what is without sign is converted before; of floats that the result's type cannot hold it is what is rounded.
+    """
     to, build = element(op.results[0].type), Builder(op)
-    for number, value in enumerate(list(op.operands)[:2]):
-        of = element(value.type)
+    types = [element(value.type) for value in list(op.operands)[:2]]
+    if any(_loses(of, to) for of in types):
+        convert_result(op.results[0], "f64" if any(str(of) == "f64" for of in types) else "f32")
+        return
+    for number, (value, of) in enumerate(zip(list(op.operands)[:2], types, strict=True)):
         if isinstance(of, ir.IntegerType) and of.is_unsigned and of != to:
             type_ = ir.Type.parse(tensor(shape(value.type), to), op.context)
             op.operands[number] = build.value("stablehlo.convert", [value], type_)
+
+
+def _loses(of: Any, to: Any) -> bool:
+    """Whether floats of type ``of`` lose digits or range in the other."""
+    if not isinstance(of, ir.FloatType):
+        return False
+    if not isinstance(to, ir.FloatType):
+        return isinstance(to, ir.IntegerType)
+    return to.width < of.width or (of != to and to.width == of.width)
 
 
 def expand_part_of_tuple(op: Any) -> None:

@@ -53,7 +53,8 @@ def round_steps(module: Any) -> None:
     for name in ("stablehlo.reduce", "stablehlo.reduce_window"):
         for op in mlir_util.named(module.operation, name):
             body = [inner.operation for inner in op.regions[0].blocks[0].operations]
-            narrow = str(element(op.results[0].type)) in ("f16", "bf16")
+            of = element(op.results[0].type)
+            narrow = isinstance(of, ir.FloatType) and of.width <= 16
             if (
                 narrow
                 and [inner.name for inner in body] == ["stablehlo.add", "stablehlo.return"]

@@ -93,6 +93,25 @@ func.func @product(%a: tensor<3x4xf32>, %b: tensor<4x2xf32>) -> tensor<3x2xf32> 
       : (tensor<3x4xf32>, tensor<4x2xf32>) -> tensor<3x2xf32>
   return %0 : tensor<3x2xf32>
 }
+func.func @narrow_products(%a: tensor<1x2xbf16>, %b: tensor<2xbf16>, %c: tensor<2xf16>)
+    -> (tensor<1xi32>, tensor<1xf16>, tensor<bf16>) {
+  %0 = stablehlo.dot_general %a, %b, contracting_dims = [1] x [0]
+    : (tensor<1x2xbf16>, tensor<2xbf16>) -> tensor<1xi32>
+  %1 = stablehlo.dot_general %a, %b, contracting_dims = [1] x [0]
+    : (tensor<1x2xbf16>, tensor<2xbf16>) -> tensor<1xf16>
+  %2 = stablehlo.dot_general %c, %c, contracting_dims = [0] x [0] : (tensor<2xf16>, tensor<2xf16>) -> tensor<bf16>
+  return %0, %1, %2 : tensor<1xi32>, tensor<1xf16>, tensor<bf16>
+}
+func.func @eighths(%a: tensor<3x4xf8E5M2>) -> tensor<3x4xf8E5M2> {
+  %z = stablehlo.constant dense<0.0> : tensor<f8E5M2>
+  %0 = "stablehlo.reduce_window"(%a, %z) <{window_dimensions = array<i64: 2, 2>,
+      padding = dense<[[0, 1], [0, 1]]> : tensor<2x2xi64>}> ({
+  ^bb0(%x: tensor<f8E5M2>, %y: tensor<f8E5M2>):
+    %s = stablehlo.add %x, %y : tensor<f8E5M2>
+    stablehlo.return %s : tensor<f8E5M2>
+  }) : (tensor<3x4xf8E5M2>, tensor<f8E5M2>) -> tensor<3x4xf8E5M2>
+  return %0 : tensor<3x4xf8E5M2>
+}
 func.func @spectrum(%x: tensor<2x0x6xf32>) -> tensor<2x0x4xcomplex<f32>> {
   %0 = stablehlo.fft %x, type = RFFT, length = [6] : (tensor<2x0x6xf32>) -> tensor<2x0x4xcomplex<f32>>
   return %0 : tensor<2x0x4xcomplex<f32>>
@@ -388,3 +407,17 @@ def test_scales_along_a_dimension_that_is_not_the_last(program: Any) -> None:
         "rows_of_weights", np.array([[1, 2, 3]], np.int8), np.array([[4, 5, 6], [-4, 51, 6]], np.int8)
     )
     np.testing.assert_array_equal(result, np.array([[19, 32]], np.int8))
+
+
+def test_products_are_rounded_to_types_that_hold_less_than_their_operands(program: Any) -> None:
+    a, c = np.array([2.5, 0.75]), np.array([1.5, 2.25])
+    narrow = a.astype(ml_dtypes.bfloat16)
+    whole, half, brain = program.run("narrow_products", narrow[None], narrow, c.astype(np.float16))
+    assert [whole[0], half[0], float(brain)] == [6, a @ a, float((c @ c).astype(ml_dtypes.bfloat16))]
+
+
+def test_steps_of_sums_over_windows_of_small_floats_are_in_the_order_of_xla(program: Any) -> None:
+    a = np.array([[5, 12, 4, 7], [10, 8, 2, 1], [12, 12, 12, 8]])
+    want = [[32, 24, 12, 8], [48, 32, 24, 8], [24, 24, 20, 8]]  # row by row, three would be 16, 40, 8
+    found = program.run("eighths", a.astype(ml_dtypes.float8_e5m2))
+    np.testing.assert_array_equal(found.astype(np.float32), want)
