@@ -96,12 +96,16 @@ class TestConfigurations:
         with pytest.warns(DevscopeWarning, match="'two' of node 'layer1/matmul' is not of one device"):
             assert products(self.configured(names, number))[0] == ["cpu:0", "cpu:0"]
 
-    def test_plans_are_written_and_read_again(self, tmp_path, capsys):
+    def test_plans_are_written_and_read_again(self, tmp_path, capsysbinary):
         source, written = tmp_path / "model.onnx", tmp_path / "annotated.onnx"
         onnx.save(model(), source)
-        arguments = ["plan", str(source), "--place", "layer1=opencl:0", "-o", str(written)]
-        assert main(arguments) == 0
-        assert "4 nodes have a device" in capsys.readouterr().out
+        arguments = ["plan", str(source), "--place", "layer1=opencl:0", "-o"]
+        assert main([*arguments, str(written)]) == 0
+        assert b"4 nodes have a device" in capsysbinary.readouterr().out
+        assert main([*arguments, "-"]) == 0
+        piped = capsysbinary.readouterr()
+        assert piped.out == written.read_bytes()
+        assert b"4 nodes have a device" in piped.err
         onnx.checker.check_model(written)
         assert list(onnx.load(written).configuration[0].device) == ["cpu:0", "opencl:0"]
         assert products(written)[0] == ["opencl:0", "cpu:0"]
