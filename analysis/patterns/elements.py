@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from functools import cache
 from typing import NamedTuple
 
-from xdsl.dialects.builtin import AffineMapAttr, ArrayAttr, TensorType
-from xdsl.ir import Block, BlockArgument, Operation, SSAValue
+from xdsl.dialects.builtin import AffineMapAttr, ArrayAttr, TensorType, UnregisteredAttr
+from xdsl.ir import Attribute, Block, BlockArgument, Operation, SSAValue
 from xdsl.ir.affine import AffineConstantExpr, AffineDimExpr, AffineMap
 
 from devscope.analysis.patterns.python_values import python_value
@@ -96,12 +96,15 @@ def elementwise_body(op: Operation) -> Body | None:
     if not isinstance(maps, ArrayAttr) or not isinstance(iterators, ArrayAttr):
         return None
     found = [one.data for one in maps if isinstance(one, AffineMapAttr)]
-    if len(found) != len(op.operands) or not all("parallel" in str(iterator) for iterator in iterators):
-        return None
-    if not is_identity(found[-1]):
+    if len(found) != len(op.operands) or not all(map(is_parallel, iterators)) or not is_identity(found[-1]):
         return None
     block = op.regions[0].first_block
     return None if block is None else Body(op, block, found)
+
+
+def is_parallel(iterator: Attribute) -> bool:
+    """Of an iterator type of a ``linalg.generic``: MLIR's, or xDSL's own, whose text takes longer."""
+    return "parallel" in (iterator.value.data if isinstance(iterator, UnregisteredAttr) else str(iterator))
 
 
 def repetition(op: Operation) -> tuple[SSAValue, tuple[int | None, ...]] | None:

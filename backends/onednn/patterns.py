@@ -12,7 +12,7 @@ from xdsl.ir import Operation, SSAValue
 
 from devscope.analysis.patterns import Match, broadcast, constant, elementwise, op, relu, wildcard
 from devscope.analysis.patterns.attributes import splat_value
-from devscope.analysis.patterns.elements import dimensions_of, kind_of_scalar
+from devscope.analysis.patterns.elements import dimensions_of, is_parallel, kind_of_scalar
 from devscope.analysis.patterns.language import Custom, Either, Pattern
 from devscope.analysis.patterns.python_values import python_value
 from devscope.backends.contractions import BATCH, MATRICES, is_zero, made_inside, product_of, rank_of, transposes
@@ -223,7 +223,7 @@ def _reduced(reduce: Operation) -> list[int] | None:
     if op_name(reduce) == "linalg.reduce":
         return python_value(reduce.get_attr_or_prop("dimensions"))
     maps, kinds = reduce.get_attr_or_prop("indexing_maps"), reduce.get_attr_or_prop("iterator_types")
-    axes = [axis for axis, kind in enumerate(getattr(kinds, "data", ())) if "reduction" in str(kind)]
+    axes = [axis for axis, kind in enumerate(getattr(kinds, "data", ())) if not is_parallel(kind)]
     taken, given = (dimensions_of(one.data) for one in getattr(maps, "data", ()))
     rank = rank_of(reduce.operands[0])
     kept = tuple(axis for axis in range(rank) if axis not in axes)

@@ -205,7 +205,7 @@ def _placed(
         offered = pruned(offered)
     asked = {"table order": backends, **{f"{backend.name} alone": [backend] for backend in backends}}
     known: Ways = {
-        name: ([(claim.name, claim.nodes) for claim in eager_claims(Claims(graph), each)], "")
+        name: ([(claim.name, claim.nodes) for claim in eager_claims(claims, each)], "")
         for name, each in asked.items()
     }
     known |= {f"{device} alone": ([], device) for device in options.devices}

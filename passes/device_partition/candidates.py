@@ -19,9 +19,8 @@ from devscope.passes.device_partition.claims import Claim, Claims
 from devscope.passes.device_partition.graph import Graph, Limits, invalid
 from devscope.passes.device_partition.kinds import MAY_FOLLOW, Kind, kind_of
 
-_MOST = 20_000
-"""Candidates of one spec in one function: combining ends there."""
-
+_MOST = 128
+"""Candidates of one spec that end with the same operation: of one with 20 operands there are a million."""
 
 _FOREIGN = "stablehlo.custom_call"
 """What a backend takes of these devscope cannot compile."""
@@ -125,21 +124,15 @@ def combined(
     may_follow: Callable[[frozenset[int], frozenset[int]], bool],
 ) -> list[Candidate]:
     """Candidates and their valid unions, of up to ``depth`` operations in a row; of equal nodes the first."""
-    known: dict[frozenset[int], Candidate] = {}
-    for candidate in single:
-        known.setdefault(candidate.nodes, candidate)
-    having: dict[int, list[Candidate]] = {}
-    for candidate in known.values():
-        for node in candidate.nodes:
-            having.setdefault(node, []).append(candidate)
-    limits, depths = Limits(exits=1, depth=depth), {nodes: graph.depth(nodes) for nodes in known}
-    new = list(known.values())
-    while new and len(known) < _MOST:
-        fresh: list[Candidate] = []
+    pool, limits = _Pool(graph), Limits(exits=1, depth=depth)
+    new = [candidate for candidate in single if pool.add(candidate)]
+    depths = {candidate.nodes: graph.depth(candidate.nodes) for candidate in new}
+    while new:
+        fresh: dict[frozenset[int], Candidate] = {}
         for candidate in new:
-            for upstream, downstream in _touching(graph, candidate, having):
+            for upstream, downstream in pool.touching(candidate):
                 union = upstream.nodes | downstream.nodes
-                if union in known or upstream.nodes & downstream.nodes:
+                if union in pool.known or union in fresh or upstream.nodes & downstream.nodes:
                     continue
                 if depths[upstream.nodes] + depths[downstream.nodes] > depth and depth:
                     continue
@@ -148,28 +141,42 @@ def combined(
                 ordered = sorted((*upstream.claims, *downstream.claims), key=lambda claim: sorted(claim.nodes))
                 names = "+".join(claim.pattern for claim in ordered)
                 name = f"{candidate.spec.name}.{names}" if names else candidate.name
-                known[union] = made = Candidate(candidate.spec, union, name, tuple(ordered))
+                fresh[union] = Candidate(candidate.spec, union, name, tuple(ordered))
                 depths[union] = graph.depth(union)
-                fresh.append(made)
-        for candidate in fresh:
-            for node in candidate.nodes:
-                having.setdefault(node, []).append(candidate)
-        new = fresh
-    return list(known.values())
+        new = [candidate for candidate in fresh.values() if pool.add(candidate)]
+    return list(pool.known.values())
 
 
-def _touching(
-    graph: Graph, candidate: Candidate, having: dict[int, list[Candidate]]
-) -> list[tuple[Candidate, Candidate]]:
-    """Pairs of which the second uses what the first makes, with ``candidate`` in one of the places."""
-    pairs: list[tuple[Candidate, Candidate]] = []
-    users = sorted({u for n in candidate.nodes for u in graph.outputs[n] if u not in candidate.nodes})
-    for user in users[:1]:  # all users of a single exit must be inside
-        pairs += ((candidate, other) for other in having.get(user, ()))
-    sources = sorted({s for n in candidate.nodes for s in graph.inputs[n] if s not in candidate.nodes})
-    for source in sources:
-        pairs += ((other, candidate) for other in having.get(source, ()))
-    return pairs
+class _Pool:
+    """Candidates of one spec, each with a single exit: its last node."""
+
+    def __init__(self, graph: Graph) -> None:
+        self.known: dict[frozenset[int], Candidate] = {}
+        self._graph = graph
+        self._having: dict[int, list[Candidate]] = {}
+        self._ending: dict[int, list[Candidate]] = {}
+
+    def add(self, candidate: Candidate) -> bool:
+        """Whether it is a new one, and not one too many."""
+        ending = self._ending.setdefault(max(candidate.nodes), [])
+        if candidate.nodes in self.known or len(ending) >= _MOST:
+            return False
+        self.known[candidate.nodes] = candidate
+        ending.append(candidate)
+        for node in candidate.nodes:
+            self._having.setdefault(node, []).append(candidate)
+        return True
+
+    def touching(self, candidate: Candidate) -> list[tuple[Candidate, Candidate]]:
+        """Pairs of which the second uses what the first makes, with ``candidate`` in one of the places."""
+        graph, nodes = self._graph, candidate.nodes
+        pairs: list[tuple[Candidate, Candidate]] = []
+        users = sorted({user for node in nodes for user in graph.outputs[node] if user not in nodes})
+        for user in users[:1]:  # all users of a single exit must be inside
+            pairs += ((candidate, other) for other in self._having.get(user, ()))
+        for source in sorted({source for node in nodes for source in graph.inputs[node] if source not in nodes}):
+            pairs += ((other, candidate) for other in self._ending.get(source, ()))
+        return pairs
 
 
 def pruned(found: Sequence[Candidate]) -> list[Candidate]:

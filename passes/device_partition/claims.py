@@ -66,6 +66,8 @@ class Claims:
         """Each with its root."""
         self._matched: set[tuple[str, int]] = set()
         """Backends, and nodes at which a pattern of theirs matched."""
+        self._all: dict[tuple[str, str, int], list[Claim]] = {}
+        """By backend, pattern and root, where all were asked for."""
 
     def refusals(self, taken: Mapping[int, str]) -> list[Refusal]:
         """What to say of nodes that a backend did not take; ``taken``: by whom nodes were.
@@ -89,13 +91,18 @@ class Claims:
         """The first match of a pattern with root ``node`` that is valid, and that ``allowed`` has nothing
         against.
         """
+        known = self._all.get((backend.name, row[0], node))
+        if known is not None:
+            return next((claim for claim in known if allowed(claim.nodes) is None), None)
         return next(self._each(backend, row, node, allowed), None)
 
     def all(self, backend: PartitionBackend) -> Iterator[Claim]:
         """Every claim of a backend, overlapping ones too, by pattern and node."""
         for row in backend.patterns:
             for node in range(len(self.graph)):
-                yield from self._each(backend, row, node, lambda nodes: None)
+                found = [*self._each(backend, row, node, lambda nodes: None)]
+                self._all[backend.name, row[0], node] = found
+                yield from found
 
     def _each(self, backend: PartitionBackend, row: Row, node: int, allowed: Allowed) -> Iterator[Claim]:
         op = self.graph.nodes[node].op

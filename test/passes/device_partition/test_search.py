@@ -277,6 +277,18 @@ def test_hundred_operations_are_searched_soon() -> None:
     assert found.decisions[0].complete
 
 
+def test_operations_with_many_operands_are_searched_soon() -> None:
+    """Of those that may be fused with one of 40 operands there are 2^40 sets."""
+    body = "".join(f"  %{n} = math.tanh %x : !t\n" for n in range(40))
+    operands, types = ", ".join(f"%{n}" for n in range(40)), ", ".join(["!t"] * 40)
+    body += f"  %s = tensor.concat dim(0) {operands} : ({types}) -> tensor<320xf32>\n"
+    body += "  %r = tensor.extract_slice %s[0] [8] [1] : tensor<320xf32> to !t\n"
+    _, module = module_of(chain(body))
+    start = time.process_time()
+    partition_module(module, [], PartitionOptions("search", costs=Mock({"cpu": 3.0})))
+    assert time.process_time() - start < 2.0
+
+
 class NeverFirst(Mock):
     """What generated code cannot add, and the first pattern neither."""
 
