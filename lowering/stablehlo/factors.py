@@ -43,13 +43,19 @@ def lu(a: Array, count: int | None = None) -> tuple[Array, Array, Array, Array]:
         chosen = first.compare("EQ", _NOBODY).where(own, first)  # there is none if a number is not one
         is_chosen = rows.compare("EQ", chosen.spread(-1, m))
 
-        mine, theirs = a.at(-2, i), is_chosen.spread(-1, n).where(a, text.full(a.extents, a.of, 0)).sum(-2)
-        a = is_chosen.spread(-1, n).where(mine.spread(-2, m), a).put(-2, i, theirs)
-        before = order.at(-1, i)
-        after = is_chosen.where(order, text.full(order.extents, "i64", 0)).sum(-1)
-        order = is_chosen.where(before.spread(-1, m), order).put(-1, i, after)
+        def exchanged(value: Array, mine: Array, theirs: Array) -> Array:
+            masks = [is_own, is_chosen]
+            if len(value.extents) > len(rows.extents):  # a matrix
+                masks = [mask.spread(-1, n) for mask in masks]
+            mine, theirs = (part.spread(len(batch), m) for part in (mine, theirs))
+            return masks[0].where(theirs, masks[1].where(mine, value))
 
-        pivot, column = theirs.at(-1, i), a.at(-1, i)
+        place = chosen.spread(-1, 1)
+        order = exchanged(order, order.at(-1, i), order.ordered(place).at(-1, "0"))
+        mine, theirs = a.at(-2, i), a.ordered(place).at(-2, "0")
+        pivot = theirs.at(-1, i)
+        column = exchanged(column, mine.at(-1, i), pivot)  # not of the matrix, which is written once
+        a = exchanged(a, mine, theirs)
         is_zero = pivot.compare("EQ", 0)
         scaled = (below & ~is_zero.spread(-1, m)).where(column / pivot.spread(-1, m), column)
         inside = below.spread(-1, n) & places(a, -1, i)[1].spread(-2, m)
