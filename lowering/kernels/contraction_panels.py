@@ -1,7 +1,6 @@
 """Panels of A and B: what packs them, and how they are read."""
 
 from collections.abc import Mapping, Sequence
-from itertools import accumulate
 from typing import NamedTuple
 
 from devscope.lowering.kernels.contraction_match import Contraction, Operand, Place
@@ -16,6 +15,7 @@ from devscope.lowering.kernels.contraction_operands import (
 )
 from devscope.lowering.kernels.contraction_words import to_words
 from devscope.lowering.kernels.library import KernelLibrary
+from devscope.lowering.kernels.partial_stores import partial_store, parts
 from devscope.lowering.kernels.table import Row
 
 _MOST_LINES = 8
@@ -214,33 +214,11 @@ def _write_wide(width: int, wide: int, of: str) -> str:
     """Without a mask where it is known how many of ``wide`` elements there are: AVX2 is slow with them."""
     row = f"memref<?x{of}, strided<[1], offset: ?>>"
     if width < wide:
-        places = {begin: f"%part{begin}" for begin, _ in _parts(width)}
+        places = {begin: f"%part{begin}" for begin, _ in parts(width)}
         text = [f"{place} = arith.constant {begin} : index" for begin, place in places.items()]
-        return "\n".join([*text, *_stored("%elements", wide, width, "%row", places, row, of)])
+        return "\n".join([*text, *partial_store("%elements", wide, width, "%row", places, row, of)])
     inside = " {in_bounds = [true]}" if width % wide == 0 else ""
     return f"vector.transfer_write %elements, %row[%line]{inside} : vector<{wide}x{of}>, {row}"
-
-
-def _parts(width: int) -> list[tuple[int, int]]:
-    """The powers of two that ``width`` is the sum of, the largest first, behind where each begins."""
-    sizes = [1 << bit for bit in reversed(range(width.bit_length())) if width & 1 << bit]
-    return list(zip(accumulate(sizes, initial=0), sizes, strict=False))
-
-
-def _stored(
-    value: str, size: int, width: int, to: str, places: Mapping[int, str], type_: str, of: str
-) -> list[str]:
-    """Lines that store the first ``width`` of ``size`` elements by `_parts`, each at its place."""
-    if width == size:
-        return [f"vector.store {value}, {to}[{places[0]}] : {type_}, vector<{size}x{of}>"]
-    text = list[str]()
-    for begin, part in _parts(width):
-        text += [
-            f"{value}_{begin} = vector.extract_strided_slice {value} {{offsets = [{begin}], sizes = [{part}], "
-            f"strides = [1]}} : vector<{size}x{of}> to vector<{part}x{of}>",
-            f"vector.store {value}_{begin}, {to}[{places[begin]}] : {type_}, vector<{part}x{of}>",
-        ]
-    return text
 
 
 def pack_lines(
@@ -288,14 +266,14 @@ def _transpose(found: Contraction, source: str, lines: int, kept: int, depth: in
         )
         if step:
             text.append(f"%p{step} = arith.addi %p{step - 1}, %width : index")
-        places = {begin: f"%p{step}" if begin == 0 else f"%p{step}_{begin}" for begin, _ in _parts(kept)}
+        places = {begin: f"%p{step}" if begin == 0 else f"%p{step}_{begin}" for begin, _ in parts(kept)}
         for begin, place in places.items():
             if begin:
                 text += [
                     f"%begin{step}_{begin} = arith.constant {begin} : index",
                     f"{place} = arith.addi %p{step}, %begin{step}_{begin} : index",
                 ]
-        text += _stored(f"%s{step}", lines, kept, "%packed", places, f"memref<?x{of}>", of)
+        text += partial_store(f"%s{step}", lines, kept, "%packed", places, f"memref<?x{of}>", of)
     return "\n".join(text)
 
 

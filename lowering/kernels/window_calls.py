@@ -12,6 +12,7 @@ from devscope.lowering.kernels.epilogue import Epilogue
 from devscope.lowering.kernels.image_blocks import ImageBlock, axes_of_block, block_extents
 from devscope.lowering.kernels.index_text import Index, IndexText
 from devscope.lowering.kernels.library import KernelLibrary
+from devscope.lowering.kernels.partial_stores import partial_store, parts
 from devscope.lowering.kernels.table import Row
 from devscope.lowering.kernels.windowed import FLAT, converted, element_of, read_line, strides_of, zero
 from devscope.lowering.kernels.windowed_calls import FILTERS, IMAGE, RESULT, Caller, TaskMemory
@@ -22,6 +23,8 @@ if TYPE_CHECKING:
 _VECTORS = 16
 """Along the last axis of a block, where windows overlap along it; else one, and rows stay in the first cache."""
 
+_ANY_BLOCK = 4096
+
 
 class Call:
     """``begin``: the text of the constant that the result is filled with before; None if it is added to."""
@@ -30,13 +33,12 @@ class Call:
         self.plan, self.row, self.begin, self.follows = plan, row, begin, follows
         self.found = plan.found
         self.filters = self.found.weights if self.found.w is not None else None
-        extent, most = (
-            plan.found.extent(plan.side_by_side),
-            row.numbers["pooled" if self.filters is None else "lanes"],
-        )
-        self.lanes = self._lanes(most, extent)
+        extent = plan.found.extent(plan.side_by_side)
+        self.lanes = self._lanes(row.numbers["pooled" if self.filters is None else "lanes"], extent)
         self.whole = extent is not None and extent % self.lanes == 0
-        """Whether all vectors are inside of the result. Stores with masks take several times as long."""
+        """Whether all vectors are inside of the result."""
+        self.tail = None if extent is None or "whole" not in row.numbers else extent % self.lanes
+        """How many elements the last vector of a row has inside of the result, which are stored without a mask."""
         self.result = self.found.result if follows is None else follows.result
         self.extras = [] if follows is None else list(follows.operands)
         self.memory = TaskMemory(row.numbers.get("stack", 0))
@@ -75,8 +77,9 @@ class Call:
         window = found.extent(axis.inner)
         if extent is None or window is None or (window - 1) * axis.dilation < axis.step:
             return None
-        most = range(self.row.numbers.get("rows", 1), 1, -1)
-        rows = next((rows for rows in most if extent % rows == 0 and block % rows == 0), 1)
+        numbers = self.row.numbers
+        most = min(numbers.get("rows", 1), numbers.get("block", _ANY_BLOCK) // self.lanes)
+        rows = next((rows for rows in range(most, 1, -1) if extent % rows == 0 and block % rows == 0), 1)
         return None if rows == 1 else (loop, axis.inner, rows)
 
     def _chain(self) -> list[int]:
@@ -393,12 +396,19 @@ class Call:
             lines += [line.replace("$block", f"{lanes}x").replace("%sums", done) for line in self.follows.steps]
             lines, done = _of_row(lines, self.follows.done.replace("%sums", done), row)
             text.lines += lines
-        place, type_ = f"%C[{self._place(text, row)}]", FLAT.format(c)
-        store = f"vector.store {done}, {place} : {type_}, {stored}"
-        if not self.whole:
-            masked = f"vector.maskedstore {place}, %inside, {done} : {type_}, vector<{lanes}xi1>, {stored}"
-            store = f"scf.if %is_inside {{\n{store}\n}} else {{\n{masked}\n}}"
-        text.lines.append(store)
+        place, type_ = self._place(text, row), FLAT.format(c)
+        store = f"vector.store {done}, %C[{place}] : {type_}, {stored}"
+        if self.whole:
+            text.lines.append(store)
+            return
+        text.lines += [f"scf.if %is_inside {{\n{store}", "} else {"]
+        if self.tail is None:
+            types = f"{type_}, vector<{lanes}xi1>, {stored}"
+            text.lines.append(f"vector.maskedstore %C[{place}], %inside, {done} : {types}")
+        else:
+            places = {begin: text.value(text.add(place, begin)) for begin, _ in parts(self.tail)}
+            text.lines += partial_store(done, lanes, self.tail, "%C", places, type_, c)
+        text.lines.append("}")
 
     def _read_extra(self, text: IndexText, number: int, value: Any, axes: Sequence[int], row: int) -> str:
         """The line for ``%operand{number}``."""
