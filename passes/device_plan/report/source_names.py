@@ -71,7 +71,8 @@ class SourceNames:
     def _argument(self, value: BlockArgument) -> str | None:
         where = decode_location(value.location)
         match = _ARGUMENT.match(*self._around(where)) if where is not None else None
-        if match is None and isinstance(value.owner.parent_op(), FuncOp):
+        function = value.owner.parent_op()
+        if match is None and isinstance(function, FuncOp) and function.sym_name.data not in self._arguments:
             # JAX says it so, also in bytecode. Of blocks inside, names are those of operations.
             named = next(location_parts(value.location), None)
             return f"%{named}" if isinstance(named, str) else None
