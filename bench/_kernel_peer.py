@@ -143,15 +143,18 @@ class Side:
         return lambda: main(*inputs)
 
 
+_MAIN = re.compile(r"func\.func @main\((.*?)\) -> (\S+) {")
+
+
 def for_cpu(text: str, cpu: str) -> str:
     """The program for a CPU of this name, which LLVM knows; this one's if it is empty."""
     target = f'attributes {{device.target = #device.target<"cpu", {{cpu = "{cpu}"}}>}}'
-    return re.sub(r"(func\.func @main\(.*?\) -> \S+) {", rf"\1 {target} {{", text, count=1) if cpu else text
+    return _MAIN.sub(lambda found: f"{found[0][:-1]}{target} {{", text, count=1) if cpu else text
 
 
 def looped(text: str) -> str:
     """The program of ``@main`` with a last argument: how often its work is done once more."""
-    found = re.search(r"func\.func @main\((.*?)\) -> (\S+) {", text)
+    found = _MAIN.search(text)
     assert found, text
     parameters, result = found.groups()
     names, types = zip(*(parameter.split(": ") for parameter in parameters.split(", ")), strict=True)

@@ -319,10 +319,11 @@ def main() -> int:
     parser.add_argument("--rows", nargs="+", help="groups, or beginnings of names of rows (default: all)")
     parser.add_argument("--list", action="store_true", help="show the names of rows, and nothing else")
     parser.add_argument("--threads", nargs="+", type=int, help="default: 1 2; with --device, one per core")
-    parser.add_argument("--device", metavar="NAME", help="a device to do the work, such as opencl:0")
+    where = parser.add_mutually_exclusive_group()  # a device's driver chooses instructions itself
+    where.add_argument("--device", metavar="NAME", help="a device to do the work, such as opencl:0")
+    where.add_argument("--avx2", action="store_true", help="host code of AVX2, of all sides, on any x86-64 CPU")
     parser.add_argument("--rounds", type=int, default=5, help="turns of every side (default: 5)")
     parser.add_argument("--seconds", type=float, default=0.1, help="of a turn (default: 0.1)")
-    parser.add_argument("--avx2", action="store_true", help="host code of AVX2, of all sides, on any x86-64 CPU")
     parser.add_argument("--bursts", action="store_true", help="short bursts under real-time priority")
     parser.add_argument("--small", action="store_true", help="a sixteenth of every size: does it run?")
     parser.add_argument("--peers", nargs="+", choices=tuple(PEERS), help="default: all of the device's")

@@ -192,8 +192,9 @@ def _center_crop_pad(w: Writer) -> None:
 def _pad(w: Writer) -> None:
     """By as much as is computed, torch-mlir pads nothing, by less than nothing it takes nothing away, and it lacks a
     mode: one axis after the other."""
-    known, mode = w.data(1), w.attr("mode", "constant")
-    if w.opset < 11 or (known is not None and mode != "wrap" and (known >= 0).all()):
+    mode = w.attr("mode", "constant")
+    known = None if mode == "wrap" else w.data(1)
+    if w.opset < 11 or (known is not None and (known >= 0).all()):
         w.op("Pad", *w.node.input, result=0, **w.attributes)
         return
     rank = w.rank(0)
@@ -202,7 +203,7 @@ def _pad(w: Writer) -> None:
         if w.data(3) is None:
             raise Refused("Pad of shapes known at run time only, along axes that are computed")
         axes = [int(axis) % rank for axis in w.data(3)]
-    if known is not None and mode != "wrap":
+    if known is not None:
         _pad_rest(w, axes, known)
         return
     pads, x, zero, one = w.op("Cast", w[1], to=TensorProto.INT64), w[0], *(w.constant(k, np.int64) for k in (0, 1))

@@ -7,7 +7,7 @@ from typing import Any
 from devscope.lowering.interop.bindings import ir
 from devscope.lowering.kernels.contraction_match import Contraction, Group, Operand, Place
 from devscope.lowering.kernels.contraction_operands import Extra, element_bytes, matrix_type, operand_type
-from devscope.lowering.kernels.contraction_panels import steps_of_k
+from devscope.lowering.kernels.contraction_panels import apart, steps_of_k
 from devscope.lowering.kernels.contraction_values import DOTS, NARROW, PACKED
 from devscope.lowering.kernels.library import Parameter
 from devscope.lowering.kernels.table import Row
@@ -157,7 +157,7 @@ class CallText:
             for name, (most, step) in limits.items()
         }
         if amounts["k"] is not None:
-            amounts["k"] = amounts["k"] // found.steps_at_once | 1  # see contraction.mlir
+            amounts["k"] = apart(amounts["k"] // found.steps_at_once)
         at_once = 1 if not found.loops["b"] else _AT_ONCE_UNKNOWN
         widths = [amounts[name] for name, operand in (("m", "a"), ("n", "b")) if packs[operand]]
         known = [width * amounts["k"] for width in widths if width is not None and amounts["k"] is not None]
@@ -179,9 +179,9 @@ class CallText:
             padded = [self._padded(operand + axis, axis, *limits[axis]) for axis in (name, "k")]
             self._lines += [
                 f"%word_{operand} = arith.constant {found.steps_at_once} : index",
-                f"%even_{operand} = arith.divui {padded[1]}, %word_{operand} : index",
-                f"%odd_{operand} = arith.constant 1 : index",
-                f"%words_{operand} = arith.ori %even_{operand}, %odd_{operand} : index",
+                f"%turns_{operand} = arith.divui {padded[1]}, %word_{operand} : index",
+                f"%one_{operand} = arith.constant 1 : index",
+                f"%words_{operand} = arith.ori %turns_{operand}, %one_{operand} : index",
                 f"%deep_{operand} = arith.muli %words_{operand}, %slots : index",
             ]
             self._lines.append(f"%size_{operand} = arith.muli %deep_{operand}, {padded[0]} : index")

@@ -35,6 +35,14 @@ def steps_of_k(found: Contraction, row: Row) -> int:
     return _ALL_STEPS if found.c.element != found.element else row.numbers["steps"]
 
 
+def apart(steps: int) -> int:
+    """How many steps a panel of so many has room for, so that panels begin in all sets of a cache: an odd number.
+
+    contraction.mlir has the same.
+    """
+    return steps | 1
+
+
 class Packing(NamedTuple):
     """What packs a part of A or B: a call for a part of matrix ``%b``."""
 
@@ -95,7 +103,7 @@ def fits_tasks(found: Contraction, row: Row) -> bool:
 
 def _task_elements(found: Contraction, row: Row) -> int:
     most, k, depth = steps_of_k(found, row), found.extent("k"), row.numbers["depth"]
-    return (-(-(most if k is None else min(k, most)) // depth) * depth | 1) * row.numbers["part_columns"]
+    return apart(-(-(most if k is None else min(k, most)) // depth) * depth) * row.numbers["part_columns"]
 
 
 def task_packing(found: Contraction, row: Row, library: KernelLibrary) -> TaskPacking:
