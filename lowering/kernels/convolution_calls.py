@@ -66,8 +66,8 @@ class Call:
         self.packed = packed
         is_float = self.found.element.startswith("f")
         # Zeros times an infinity or a NaN are NaN.
-        self.padded = None if is_float and packed is not None and not finite else plan.padded
-        self.asks_filters = is_float and packed is None and self.padded is not None
+        self.padded = [] if is_float and packed is not None and not finite else plan.padded
+        self.asks_filters = is_float and packed is None and bool(self.padded)
         """Whether what packs the filters finds out whether all of a panel are finite."""
         numbers = row.numbers
         self.columns, self.lanes = numbers["columns"], numbers["lanes"]
@@ -250,6 +250,7 @@ class Call:
             "MEMORY": self._memory(),
             "LOCATE": self._locate(c_type),
             "POINTERS": self._pointers(),
+            "RUNS_INSIDE": padding.runs_inside(self),
             "STEPS_INSIDE": padding.steps_inside(self),
             "READ_A": self._read_pixels(),
             "READ_B": self._read_filters(),
@@ -274,7 +275,7 @@ class Call:
         for number, value in enumerate(values):
             if value != values[0]:
                 is_it = text.define(f"arith.cmpi eq, {text.value(phase)}, {text.value(number)} : index")
-                made = text.define(f"arith.select {is_it}, {text.value(value)}, {text.value(made)} : index")
+                made = text.select(is_it, value, made)
         return made
 
     def stride_of_result(self, loop: int) -> int:
@@ -436,8 +437,8 @@ class Call:
         image, packed if that is necessary."""
         text, image = IndexText("l"), self.image
         place = self._place(text, "%block")
-        if self.padded is not None:
-            text.name("%window_begin", place.begins[self.padded])
+        for number in self.padded:
+            text.name(f"%window_begin{number}", place.begins[number])
         if self.asks_filters:
             text.name("%first_asked", text.add(padding.asked(self, text), text.mul(place.phase, "%panels")))
         text.name("%b", place.batch)

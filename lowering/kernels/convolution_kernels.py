@@ -56,26 +56,26 @@ def plan(found: Windowed, shifts: Sequence[Shift] = ()) -> "Plan | None":
         if number is not None and (found.axes[number].place.checked or found.axes[number].place.holes != 1):
             return None
     padded = _padded(found, chain)
-    if padded is not None:
-        sums.sort(key=lambda loop: loop != found.axes[padded].inner)
+    outermost = [found.axes[number].inner for number in padded]
+    sums.sort(key=lambda loop: outermost.index(loop) if loop in outermost else len(outermost))
     return Plan(found, chain, filter_, batch, outer, sums, padded, shifts)
 
 
-def _padded(found: Windowed, chain: Sequence[int]) -> int | None:
-    """The axis of the image along which pixels that stand side by side are rarely apart, if windows reach into
-    zeros around the image along it."""
+def _padded(found: Windowed, chain: Sequence[int]) -> list[int]:
+    """Up to two axes of the image along which windows reach into zeros around it and pixels that stand side by
+    side are rarely apart."""
+    if found.x.minus is not None:
+        return []
     numbers = [number for loop in chain if (number := found.axis_with(loop)) is not None]
-    first = next((number for number in numbers if found.axes[number].inner is not None), None)
-    if first is None or found.x.minus is not None:
-        return None
-    place = found.axes[first].place
-    return first if place.checked and place.holes == 1 else None
+    windows = [number for number in numbers if found.axes[number].inner is not None]
+    places = {number: found.axes[number].place for number in windows[:-1] or windows}
+    return [number for number, place in places.items() if place.checked and place.holes == 1][:2]
 
 
 @dataclass
 class Plan:
     """``chain``: pixels as one axis of a matrix. ``outer``: loops around the call. ``sums``: as in the filters,
-    but that of the window along ``padded``, an axis of the image, if there is one, is the outermost.
+    but those of the window along ``padded``, axes of the image, are the outermost.
 
     ``shifts``: of phases that are computed together, whose pixels are apart; none if it is not one.
     """
@@ -86,7 +86,7 @@ class Plan:
     batch: int | None
     outer: list[int]
     sums: list[int]
-    padded: int | None
+    padded: list[int]
     shifts: Sequence[Shift] = field(default=())
 
     @property

@@ -14,18 +14,40 @@ if TYPE_CHECKING:
     from devscope.lowering.kernels.convolution_calls import Call
 
 
+def runs_inside(call: Call) -> IndexText:
+    """Lines for the steps in which there is anything but zeros around the image for a row of sums: ``%runs`` of
+    them, the first one from ``%run_begin`` on, of ``%run_length`` each, ``%run_distance`` apart."""
+    text = IndexText("runs_inside")
+    runs: Index = 1
+    begin: Index = 0
+    length: Index = "%K"
+    distance: Index = "%K"
+    if call.padded:
+        first, *others = (_taps_inside(call, text, number) for number in call.padded)
+        distance = text.mul(*(f"%n{loop}" for loop in call.plan.sums[1:]))
+        taps = text.sub(first[1], first[0])
+        begin, length = text.mul(first[0], distance), text.mul(taps, distance)
+        for from_, to in others:
+            each = text.mul(*(f"%n{loop}" for loop in call.plan.sums[2:]))
+            part = text.mul(text.sub(to, from_), each)
+            is_all = text.define(f"arith.cmpi eq, {text.value(part)}, {text.value(distance)} : index")
+            runs = text.select(is_all, 1, taps)
+            begin, length = text.add(begin, text.mul(from_, each)), text.select(is_all, length, part)
+    for name, index in (("runs", runs), ("run_begin", begin), ("run_length", length), ("run_distance", distance)):
+        text.name(f"%{name}", index)
+    return text
+
+
 def steps_inside(call: Call) -> IndexText:
-    """Lines for the steps from ``%k_from`` to ``%k_to``, of those from ``%k0`` to ``%k_end``, in which there is
-    anything but zeros around the image for a row of sums."""
+    """Lines for the steps from ``%k_from`` to ``%k_to`` of ``%run``, of those from ``%k0`` to ``%k_end``."""
     text = IndexText("inside")
-    if call.padded is None:
+    if not call.padded:
         text.name("%k_from", "%k0")
         text.name("%k_to", "%k_end")
         return text
-    begin, end = _taps_inside(call, text, call.padded)
-    steps = text.mul(*(f"%n{loop}" for loop in call.plan.sums[1:]))
-    text.name("%k_from", text.max("%k0", text.mul(begin, steps)))
-    text.name("%k_to", text.min("%k_end", text.mul(end, steps)))
+    begin = text.add("%run_begin", text.mul("%run", "%run_distance"))
+    text.name("%k_from", text.max("%k0", begin))
+    text.name("%k_to", text.min("%k_end", text.add(begin, "%run_length")))
     return text
 
 
@@ -45,14 +67,12 @@ def _taps_inside(call: Call, text: IndexText, padded: int) -> tuple[Index, Index
         images = [text.div(place, extent) for place in (first, last)]
         is_one = text.define(f"arith.cmpi eq, {images[0]}, {images[1]} : index")
         ends = (text.rem(first, extent), 0), (text.rem(last, extent), text.sub(extent, 1))
-        first, last = (
-            text.define(f"arith.select {is_one}, {text.value(here)}, {text.value(all_)} : index")
-            for here, all_ in ends
-        )
+        first, last = (text.select(is_one, here, all_) for here, all_ in ends)
     count = f"%n{axis.inner}"
     taps = [
         text.ceildiv(
-            text.max(text.sub(bound, text.add("%window_begin", text.mul(at, axis.step))), 0), axis.dilation
+            text.max(text.sub(bound, text.add(f"%window_begin{padded}", text.mul(at, axis.step))), 0),
+            axis.dilation,
         )
         for bound, at in ((0, last), (f"%size{padded}", first))
     ]

@@ -329,7 +329,7 @@ class ImageBlock:
             low = text.mul(text.clamp(text.sub(0, begins[first]), sizes[first]), width)
             high = text.mul(text.clamp(text.sub(f"%size{first}", begins[first]), sizes[first]), width)
         if inside is not None:
-            high = text.define(f"arith.select {inside}, {text.value(high)}, {text.value(0)} : index")
+            high = text.select(inside, high, 0)
         part = self._part(text, last) if spread > 1 else 0
         self._pack_vectors(text, source, target, size, low, high, spread, part, in_order)
 

@@ -87,6 +87,9 @@ class IndexText:
             return max(left, right)
         return self.binary("maxsi", left, right)
 
+    def select(self, condition: str, left: Index, right: Index) -> str:
+        return self.define(f"arith.select {condition}, {self.value(left)}, {self.value(right)} : index")
+
     def clamp(self, index: Index, most: Index) -> Index:
         """The nearest of 0 to ``most``."""
         return self.min(self.max(index, 0), most)

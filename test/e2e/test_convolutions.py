@@ -236,6 +236,7 @@ _CASES = {
     "line": Case(("nwc", "wcf", "nwf"), size=50, low=2, window=5),
     "space": Case(("ndhwc", "dhwcf", "ndhwf"), size=6, low=1, high=1, channels=3),
     "space_ncdhw": Case(("ncdhw", "fcdhw", "nfdhw"), size=6, low=1, high=1, channels=3),
+    "space_outside": Case(("ndhwc", "dhwcf", "ndhwf"), size=5, low=5, high=4, dilations=2, channels=3, filters=18),
     "nothing": Case(_NHWC, channels=0, fill=False),
     "no_image": Case(_NCHW, batch=0),
     "f64": Case(_NHWC, types=("f64",) * 3, low=1, high=1),
@@ -280,7 +281,7 @@ def test_on_a_device() -> None:
 @pytest.mark.parametrize("default", ["cpu:0", "opencl:0"])
 def test_what_is_outside_is_multiplied(default: str) -> None:
     """A zero of the padding times infinity is no number: of all filters, or of one of several panels."""
-    names = ("nhwc_padded", "nchw_padded", "nhwc_images", "depthwise_nhwc", "space")
+    names = ("nhwc_padded", "nchw_padded", "nhwc_images", "depthwise_nhwc", "space", "space_outside")
     cases = {name: _CASES[name] for name in names}
     text = "".join(case.text(name) for name, case in cases.items())
     with devscope.compile(text, default=default) as executable, np.errstate(invalid="ignore"):
