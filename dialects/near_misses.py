@@ -42,13 +42,11 @@ def near_miss(name: str, value: Attribute) -> str | None:
     return _near_miss(name, isinstance(value, ScopeAttr | TargetAttr))
 
 
-def misplaced(name: str, op_name: str) -> str | None:
-    """What a user should know of an attribute of this name on an operation, not a function."""
+def misplaced(name: str, op_name: str, holders: str) -> str | None:
+    """What a user should know of an attribute of this name on other than functions: ``holders``, in the plural."""
     if name in _OF_FUNCTIONS:
-        instead = (
-            "" if op_name == _MODULE else f"; '{SCOPE_ATTR}' places operations, and has a target as its third part"
-        )
-        return f"'{name}' has no meaning here, only on functions{instead}"
+        instead = f"; '{SCOPE_ATTR}' places {holders}, and has a target as its third part"
+        return f"'{name}' has no meaning here, only on functions{'' if op_name == _MODULE else instead}"
     if name == SCOPE_ATTR and op_name == _MODULE:
         return f"'{name}' has no meaning on a module; write it on functions, or say the default scope"
     return None

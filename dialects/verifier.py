@@ -37,10 +37,12 @@ def near_misses(op: Operation) -> Iterator[str]:
         return
     is_function = own.endswith(".func")
     for place, attributes in _dictionaries(op):
+        is_own = attributes is op.attributes
+        holders = "operations" if is_own else f"{place.partition(' ')[0]}s"
         for name, attribute in attributes.items():
             said = near_miss(name, attribute)
-            if said is None and not is_function:
-                said = misplaced(name, own)
+            if said is None and not (is_own and is_function):
+                said = misplaced(name, own, holders)
             if said is not None:
                 yield f"'{own}': {place}{said}"
 

@@ -1,6 +1,6 @@
 """The on-disk cache of compiled programs and of what drivers build from their kernels.
 
-Everything here is best effort: a cache that cannot be read or written makes programs start slower, it never
+Entries are best effort: a cache that cannot be read or written makes programs start slower, it never
 makes them fail. Several processes may use one cache at once.
 
 What is cached is run, so it has to be the user's own: the folder and every entry belong to the user, nobody else
@@ -23,7 +23,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple, TypeVar
 
-from devscope.errors import DevscopeWarning, ExecutableFormatError, OptionError
+from devscope.errors import DevscopeWarning, ExecutableFormatError, InputError, OptionError
 from devscope.runtime.program import Program
 
 DIRECTORY_VARIABLE = "DEVSCOPE_CACHE_DIR"
@@ -134,8 +134,11 @@ class DiskCache:
         return self._load(_schedules_name(), _read_text)
 
     def store_schedules(self, text: str) -> None:
-        """Stores schedules for this processor. They are no entry: only `remove_schedules` removes them."""
-        self._store(_schedules_name(), lambda file: file.write(text.encode()))
+        """Stores schedules for this processor. They are no entry: only `remove_schedules` removes them.
+
+        Raises InputError if they cannot be stored.
+        """
+        self._keep(_schedules_name(), text)
 
     def remove_schedules(self) -> None:
         self._in_folder(lambda folder: _remove(_schedules_name(), folder))
@@ -145,8 +148,8 @@ class DiskCache:
         return self._load(_machine_name(), _read_text)
 
     def store_machine(self, text: str) -> None:
-        """Stores a description for this processor, which is no entry."""
-        self._store(_machine_name(), lambda file: file.write(text.encode()))
+        """Stores a description for this processor, which is no entry. Raises InputError if it cannot be stored."""
+        self._keep(_machine_name(), text)
 
     @property
     def machine_path(self) -> Path:
@@ -210,8 +213,18 @@ class DiskCache:
 
         return self._in_folder(load)
 
-    def _store(self, name: str, write: Callable[[BinaryIO], Any]) -> None:
-        def store(folder: int) -> None:
+    def _keep(self, name: str, text: str) -> None:
+        """Store what a user asks to keep; of entries nobody needs to know whether they could be stored."""
+        if not self._store(name, lambda file: file.write(text.encode())):
+            raise InputError(
+                f"cannot write '{self.root / name}'",
+                notes=[f"make its folder yours alone, with room, or set {DIRECTORY_VARIABLE} to another one"],
+            )
+
+    def _store(self, name: str, write: Callable[[BinaryIO], Any]) -> bool:
+        """Whether it could be stored."""
+
+        def store(folder: int) -> bool:
             temporary = f"{_TEMPORARY}{os.urandom(8).hex()}"
             flags = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
             try:
@@ -225,8 +238,9 @@ class DiskCache:
                 _remove(temporary, folder)
                 _remove_leftovers(folder)
             self._evict(folder)
+            return True
 
-        self._in_folder(store, make=True)
+        return self._in_folder(store, make=True) or False
 
     def _evict(self, folder: int) -> None:
         """Removes the least recently used entries until the rest fits."""

@@ -9,9 +9,9 @@ from devscope.cli.compile_options import (
     compile_options,
     device_mapping,
     print_warnings,
+    require_output,
     require_source,
 )
-from devscope.cli.files import require_other_file, require_place
 from devscope.errors import OptionError
 from devscope.source import PipedSource
 
@@ -53,8 +53,7 @@ def execute(arguments: argparse.Namespace) -> int:
         output = source.with_name(f"lib{source.stem}.so") if arguments.shared else source.with_suffix(".dsx")
     if arguments.shared and arguments.sign_with is not None:
         raise OptionError("--sign-with has no effect on a shared library", notes=["a .dsx file can be signed"])
-    require_place(output)
-    require_other_file(output, [source, arguments.machine, arguments.schedules, arguments.sign_with])
+    require_output(arguments, output if arguments.output is None else arguments.output)
     program = build(source, compile_options(arguments))
     mapping = device_mapping(arguments)
     refuse_unused(runtime_mapping(program, mapping), [device.name for device in program.devices])

@@ -10,6 +10,7 @@ from devscope.errors import InputError, OptionError
 
 if TYPE_CHECKING:
     from devscope.analysis.machine import Machine
+    from devscope.runtime.cache import DiskCache
     from devscope.runtime.drivers import DeviceInfo
 
 NAME = "devices"
@@ -57,22 +58,23 @@ def _measure(arguments: argparse.Namespace) -> int:
     from devscope.measure import measure_machine
 
     as_json = arguments.json or output.endswith(".json")
+    store = _cache() if arguments.keep else None
     machine = measure_machine()
-    if arguments.keep:
-        _keep(machine)
+    if store is not None:
+        store.store_machine(_description(machine, False))
+        print(f"kept in {store.machine_path}")
     if arguments.output is not None or not arguments.keep:
         write_output(output, _description(machine, as_json))
     return 0
 
 
-def _keep(machine: Machine) -> None:
+def _cache() -> DiskCache:
     from devscope.runtime.cache import open_cache
 
     store = open_cache()
     if store is None:
         raise InputError("there is no cache to keep it in", notes=["DEVSCOPE_CACHE_DIR is 'off'"])
-    store.store_machine(_description(machine, False))
-    print(f"kept in {store.machine_path}")
+    return store
 
 
 def _description(machine: Machine, as_json: bool) -> str:

@@ -3,7 +3,13 @@
 import argparse
 from typing import Any
 
-from devscope.cli.compile_options import add_compile_arguments, compile_options, is_given, require_source
+from devscope.cli.compile_options import (
+    add_compile_arguments,
+    compile_options,
+    is_given,
+    require_output,
+    require_source,
+)
 from devscope.compile_options import CompileOptions
 from devscope.errors import OptionError
 
@@ -56,13 +62,12 @@ def _require_effect(arguments: argparse.Namespace, options: CompileOptions) -> N
 
 
 def execute(arguments: argparse.Namespace) -> int:
-    from devscope.cli.files import require_other_file, require_place, write_output
+    from devscope.cli.files import write_output
     from devscope.pipeline import compile_source
 
     options = compile_options(arguments)
     _require_effect(arguments, options)
-    require_place(arguments.output)
-    require_other_file(arguments.output, [arguments.file, arguments.machine, arguments.schedules, arguments.costs])
+    require_output(arguments, arguments.output)
     texts: list[str] = []
 
     def collect(stage: str, payload: Any) -> None:

@@ -13,6 +13,7 @@ from devscope.cli.compile_options import (
     add_compile_arguments,
     compile_options,
     name_of,
+    require_output,
     require_source,
 )
 from devscope.compile_options import require_use_of_machine
@@ -73,7 +74,8 @@ def execute(arguments: argparse.Namespace) -> int:
     if arguments.output is not None:
         from devscope.cli.onnx_output import require_model, write_annotated
 
-        model = require_model(source, arguments.output)
+        model = require_model(source)
+        require_output(arguments, arguments.output)
         plan = plan_source(source, options).plan
         count = write_annotated(model, arguments.output, plan)
         said = sys.stdout if arguments.output != "-" else sys.stderr

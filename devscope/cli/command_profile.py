@@ -8,7 +8,13 @@ import sys
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
 
-from devscope.cli.compile_options import PROGRAM_FILE, add_compile_options, compile_options, require_source
+from devscope.cli.compile_options import (
+    PROGRAM_FILE,
+    add_compile_options,
+    compile_options,
+    require_output,
+    require_source,
+)
 from devscope.errors import OptionError
 
 NAME = "profile"
@@ -34,11 +40,10 @@ def execute(arguments: argparse.Namespace) -> int:
     from pathlib import Path
 
     from devscope.analysis.machine import duration
-    from devscope.cli.files import require_other_file, require_place, write_output
+    from devscope.cli.files import write_output
     from devscope.passes.device_partition.cost_file import costs_json, read_costs
 
-    require_place(arguments.output)
-    require_other_file(arguments.output, [arguments.file, arguments.machine])
+    require_output(arguments, arguments.output)
     known = read_costs(arguments.output) if Path(arguments.output).exists() else []
     arguments.partition = "search"
     source, options = require_source(arguments.file), compile_options(arguments)

@@ -19,8 +19,9 @@ from devscope.cli.compile_options import (
     is_given,
     name_of,
     print_warnings,
+    require_output,
 )
-from devscope.cli.files import program_file, program_source, require_other_file, require_place
+from devscope.cli.files import program_file, program_source
 from devscope.errors import InputError, OptionError
 from devscope.runtime.threads import thread_count
 from devscope.source import PipedSource
@@ -70,9 +71,7 @@ def execute(arguments: argparse.Namespace) -> int:
 
     _refuse_what_has_no_effect(arguments)
     if arguments.output is not None:
-        require_place(arguments.output)
-        read = (arguments.file, *arguments.input, arguments.machine, arguments.schedules)
-        require_other_file(arguments.output, [*read, *(arguments.trusted_key or ())])
+        require_output(arguments, arguments.output)
     thread_count(arguments.threads)
     call = _Call(arguments)
     source = program_source(arguments.file)

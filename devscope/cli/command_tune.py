@@ -15,6 +15,7 @@ from devscope.cli.compile_options import (
     add_compile_options,
     compile_options,
     device_mapping,
+    require_output,
     require_source,
 )
 from devscope.errors import InputError, OptionError
@@ -84,15 +85,12 @@ def execute(arguments: argparse.Namespace) -> int:
 
 
 def _tune(arguments: argparse.Namespace, store: DiskCache | None) -> int:
-    from devscope.cli.files import require_other_file, require_place
-
     if arguments.file is None:
         raise OptionError("a program is missing", notes=["write devscope tune FILE, or give --show or --clear"])
     if store is None and arguments.output is None:
         raise OptionError("the cache is off, so nothing that is found would be kept", notes=["give --output"])
     if arguments.output is not None:
-        require_place(arguments.output)
-        require_other_file(arguments.output, [arguments.file, arguments.machine])
+        require_output(arguments, arguments.output)
     from devscope.runtime.threads import thread_count
 
     threads = thread_count(arguments.threads)

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from devscope.cli.command_line import count
-from devscope.cli.files import program_source
+from devscope.cli.files import program_source, require_other_file, require_place
 from devscope.compile_options import LEGAL, CompileOptions, checked_limits
 from devscope.errors import InputError, OptionError
 from devscope.source import PipedSource, is_executable_file
@@ -166,6 +166,18 @@ def require_source(path: str) -> Path | PipedSource:
             notes=["this command needs its source; to run it: devscope run FILE.dsx"],
         )
     return source
+
+
+_READ = ("file", "input", "machine", "schedules", "costs", "place", "sign_with", "trusted_key")
+"""Arguments that name files which a command reads."""
+
+
+def require_output(arguments: argparse.Namespace, output: str | Path) -> None:
+    """Raise InputError when a command cannot write its output, OptionError when it would be over what it reads."""
+    require_place(output)
+    for name in _READ:
+        value = getattr(arguments, name, None)
+        require_other_file(output, value if isinstance(value, list) else [value])
 
 
 def is_compiled(source: Path | PipedSource) -> bool:

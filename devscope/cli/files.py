@@ -59,7 +59,7 @@ def require_place(name: str | Path) -> None:
         return
     try:
         there = _is_there(path)
-        if path.is_dir():
+        if path.is_dir() or os.path.basename(name) in ("", ".", ".."):  # which a Path leaves out at the end
             reason = "it is a folder"
         elif not folder.is_dir():
             reason = f"folder '{folder}' does not exist"
@@ -69,7 +69,7 @@ def require_place(name: str | Path) -> None:
             return
     except (OSError, ValueError) as error:  # ValueError: a name with a null character
         reason = _reason(error)
-    raise InputError(f"cannot write '{path}': {reason}")
+    raise InputError(f"cannot write '{name}': {reason}")
 
 
 def _reason(error: OSError | ValueError) -> str:

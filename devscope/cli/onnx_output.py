@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from devscope.cli.files import require_other_file, require_place, write_output
+from devscope.cli.files import write_output
 from devscope.errors import InputError, OptionError
 
 if TYPE_CHECKING:
@@ -13,15 +13,10 @@ if TYPE_CHECKING:
     from devscope.source import PipedSource
 
 
-def require_model(source: Path | PipedSource, output: str) -> Path:
-    """The model whose plan is to be written.
-
-    Raises OptionError for what is no model in a file, InputError where nothing can be written.
-    """
+def require_model(source: Path | PipedSource) -> Path:
+    """The model whose plan is to be written. Raises OptionError for what is no model in a file."""
     if not isinstance(source, Path) or source.suffix != ".onnx":
         raise OptionError("--output writes ONNX models", notes=["the program must be a file that ends in .onnx"])
-    require_place(output)
-    require_other_file(output, [source])
     return source
 
 

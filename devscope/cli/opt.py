@@ -11,7 +11,16 @@ from xdsl.xdsl_opt_main import xDSLOptMain
 
 from devscope.cli.command_line import Parser, report, run_tool, watch_output
 from devscope.cli.diagnostics import Diagnostic, check_diagnostics, diagnostics_of
-from devscope.cli.files import SEPARATOR, STDIN, decode, read_input, require_other_file, split_text, write_output
+from devscope.cli.files import (
+    SEPARATOR,
+    STDIN,
+    decode,
+    read_input,
+    require_other_file,
+    require_place,
+    split_text,
+    write_output,
+)
 from devscope.cli.guard import guarded, works_on
 from devscope.cli.mlir_passes import known_passes
 from devscope.cli.module_state import ModuleState, Timer
@@ -102,6 +111,7 @@ class OptMain(xDSLOptMain):
         works_on(self.get_input_name())
         self.stages = parse_stages(self.args.pass_pipeline, self.available_passes)
         self._refuse_what_has_no_effect()
+        require_place(self.args.output)
         require_other_file(self.args.output, [self.args.file])
         outputs = [self._process(chunk) for chunk in self._chunks()]
         written = [output for output in outputs if output is not None]

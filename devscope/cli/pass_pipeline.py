@@ -55,22 +55,23 @@ def parse_stages(text: str, passes: PassTable) -> list[Stage]:
     """
     stages: list[Stage] = []
     for item in parse_pipeline(text):
-        stages += [_stage(item, passes)] if item.nested is None else _nested_stages(item, item.nested)
+        stages += [_stage(item, passes)] if item.nested is None else _mlir_stages(item)
     return stages
 
 
-def _nested_stages(item: PassItem, nested: str) -> Iterator[Stage]:
+def _mlir_stages(outer: PassItem) -> Iterator[Stage]:
     """One stage per pass of a wrapped pipeline, so that each can be timed and printed on its own."""
-    if item.name not in _MLIR_WRAPPERS:
-        element = f"{item.name}({nested})"
-        mlir_passes.check_element(element, item.location)
-        yield Stage(element, element=element)
-        return
-    for inner in parse_pipeline(nested, item.inside):
-        if inner.nested is None:
-            yield _owned_stage(inner, inner.name, {}, ["mlir"])
+    waiting = [outer]
+    while waiting:
+        item = waiting.pop()
+        if item.nested is None:
+            yield _owned_stage(item, item.name, {}, ["mlir"])
+        elif item.name in _MLIR_WRAPPERS:
+            waiting += reversed(parse_pipeline(item.nested, item.inside))
         else:
-            yield from _nested_stages(inner, inner.nested)
+            element = f"{item.name}({item.nested})"
+            mlir_passes.check_element(element, item.location)
+            yield Stage(element, element=element)
 
 
 def _stage(item: PassItem, passes: PassTable) -> Stage:

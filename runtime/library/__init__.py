@@ -43,6 +43,8 @@ def write_library(program: Program, path: Path, devices: Mapping[str, str] | Non
     header = path.with_name(f"{name}.h")
     config = path.with_name(f"{name}Config.cmake")
     files = {header: header_text(program, name), config: CMAKE.format(name=name, file=path.name)}
+    for file, text in files.items():
+        _require_own(file, text)
     # Nothing of the three takes its place unless all can be written.
     with saved_file(path) as library, ExitStack() as beside:
         for file, text in files.items():
@@ -60,6 +62,16 @@ def _library_name(path: Path) -> str:
             notes=["name it libNAME.so, where NAME is that of a C function"],
         )
     return name
+
+
+def _require_own(file: Path, text: str) -> None:
+    """Raise OptionError when ``file``, which nobody named, is there and does not begin as ``text`` does."""
+    first = text.partition("\n")[0].encode()
+    if file.is_file() and not file.read_bytes().startswith(first):
+        raise OptionError(
+            f"the library's '{file.name}' would overwrite '{file}', which 'devscope build --shared' did not write",
+            notes=["write the library to another folder, or call it by another name"],
+        )
 
 
 def _number(device: str) -> int:
@@ -111,7 +123,10 @@ def _library_of(backend: str, functions: Sequence[str]) -> Path:
 def _linked(
     program: Program, name: str, path: Path, folder: Path, devices: dict[str, int], libraries: Sequence[Path]
 ) -> bytes:
-    compiler = compile_native.machine_compiler()
+    try:
+        compiler = compile_native.machine_compiler()
+    except compile_native.CompileError as error:
+        raise DevscopeError(str(error)) from None
     if compiler is None:
         raise DevscopeError(
             "a shared library is linked by a C compiler, and there is none",

@@ -6,7 +6,7 @@ from typing import Any, Literal
 import pytest
 from xdsl.passes import ModulePass
 
-from devscope.cli.pass_pipeline import describe_options, make_pass
+from devscope.cli.pass_pipeline import describe_options, make_pass, parse_stages
 from devscope.cli.pass_syntax import parse_pipeline
 from devscope.errors import OptionError
 
@@ -127,3 +127,9 @@ def test_description() -> None:
         "sizes: list of integer = none",
         "mixed: integer or text = 3",
     ]
+
+
+def test_pipelines_inside_pipelines() -> None:
+    depth = 1000
+    (stage,) = parse_stages("mlir(" * depth + "cse" + ")" * depth, {})
+    assert stage.element == "cse"

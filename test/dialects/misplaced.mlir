@@ -10,4 +10,9 @@ module attributes {device.target = #device.target<"cpu", {}>, device.scope = #de
     %0 = math.absf %x {device.target = #device.target<"opencl", {}>} : tensor<4xf32>
     return %0 : tensor<4xf32>
   }
+  // expected-warning @+2 {{'func.func': argument 0, attribute 'device.target' has no meaning here, only on functions; 'device.scope' places arguments, and has a target as its third part}}
+  // expected-warning @+1 {{'func.func': result 0, attribute 'device.kernel' has no meaning here, only on functions; 'device.scope' places results}}
+  func.func @f(%x: tensor<4xf32> {device.target = #device.target<"cpu", {}>}) -> (tensor<4xf32> {device.kernel}) {
+    return %x : tensor<4xf32>
+  }
 }

@@ -16,7 +16,7 @@ import devscope
 from devscope.api import CompileOptions
 from devscope.backends import Backend, Claimed, LlvmIr, PythonCall, Row
 from devscope.cli.main import main
-from devscope.errors import OptionError
+from devscope.errors import DevscopeError, OptionError
 from devscope.patterns import constant, op, wildcard
 from devscope.runtime.drivers.opencl import opencl_devices
 from devscope.runtime.library import write_library
@@ -165,10 +165,29 @@ def test_names_that_c_lacks(tmp_path: Path, text: str, file: str, message: str) 
     assert not list(tmp_path.iterdir())
 
 
+def test_a_compiler_that_is_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CC", "nope")
+    compile_native.machine_compiler.cache_clear()
+    try:
+        with pytest.raises(DevscopeError, match=r"\$CC is 'nope', which is no C compiler"):
+            build("func.func @main() { return }", tmp_path)
+    finally:
+        compile_native.machine_compiler.cache_clear()
+    assert not list(tmp_path.iterdir())
+
+
 def test_names_that_c_reserves(tmp_path: Path) -> None:
     build(IDENTITY.format(name='"a b"', x="int") + IDENTITY.format(name="f", x="x"), tmp_path)
     header = (tmp_path / "model.h").read_text()
     assert "int model_a_b(const float *arg_0_, float *result_0_);" in header
+
+
+@pytest.mark.parametrize("name", ["model.h", "modelConfig.cmake"])
+def test_files_of_others_are_kept(tmp_path: Path, name: str) -> None:
+    (tmp_path / name).write_text("mine")
+    with pytest.raises(OptionError, match=f"would overwrite '.*{name}'"):
+        build("func.func @main() { return }", tmp_path)
+    assert [path.read_text() for path in tmp_path.iterdir()] == ["mine"]
 
 
 def test_parts_of_devices(tmp_path: Path) -> None:

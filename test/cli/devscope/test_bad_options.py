@@ -140,6 +140,8 @@ def test_a_compiled_program_instead_of_a_source(cli: Cli, folder: Path, command:
     [
         ("none/out", "folder 'none' does not exist"),
         (".", "it is a folder"),
+        ("none/", "it is a folder"),
+        ("none/.", "it is a folder"),
         ("tanh.mlir/out", "folder 'tanh.mlir' does not exist"),
         ("a" * 300, "File name too long"),
         ("a\0b", "embedded null"),
@@ -472,12 +474,10 @@ def test_what_is_read_is_not_overwritten(cli: Cli, folder: Path, command: list[s
         assert_usage_error(
             cli(*command, "tanh.mlir", "--output", name), "error: --output would overwrite 'tanh.mlir'"
         )
-    (folder / "machine.toml").touch()
-    others = ["--sign-with" if command == ["build"] else "--machine", "machine.toml", "--output", "machine.toml"]
-    assert_usage_error(
-        cli(*command, "tanh.mlir", "--completion", "min-cost", *others),
-        "error: --output would overwrite 'machine.toml'",
-    )
+    (folder / "file").write_text('[[rule]]\nop = "math.tanh"\ndevice = "cpu:0"')
+    for option in ("--sign-with" if command == ["build"] else "--machine", "--place"):
+        outcome = cli(*command, "tanh.mlir", "--completion", "min-cost", option, "file", "--output", "file")
+        assert_usage_error(outcome, "error: --output would overwrite 'file'")
     assert (folder / "tanh.mlir").read_text() == TANH
 
 

@@ -37,6 +37,14 @@ def test_prints_a_description(cli: Cli) -> None:
     assert set(json.loads(cli("devices", "--measure", "--json").out)["devices"]) == {"cpu:0", "opencl:0"}
 
 
+def test_where_nothing_can_be_kept(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("DEVSCOPE_CACHE_DIR", "/proc/none")
+    assert_one_error(cli("devices", "--measure", "--keep"), "error: cannot write '/proc/none/v2/machine-")
+    monkeypatch.setenv("DEVSCOPE_CACHE_DIR", "off")
+    monkeypatch.setattr(measure, "measure_machine", None)  # which comes first takes long
+    assert_one_error(cli("devices", "--measure", "--keep"), "error: there is no cache to keep it in")
+
+
 @pytest.mark.parametrize("command", ["run", "build", "plan"])
 def test_plans_with_a_description(cli: Cli, folder: Path, command: str) -> None:
     (folder / "machine.toml").write_text(machine_toml(MACHINE))
