@@ -68,6 +68,12 @@ def _mlir_stages(outer: PassItem) -> Iterator[Stage]:
             yield _owned_stage(item, item.name, {}, ["mlir"])
         elif item.name in _MLIR_WRAPPERS:
             waiting += reversed(parse_pipeline(item.nested, item.inside))
+        elif "." not in item.name and item.name != "any":
+            raise OptionError(
+                f"'{item.name}' is no operation, on which MLIR's passes could be nested",
+                item.location,
+                ["a pass has its options in braces: name{key=value}"],
+            )
         else:
             element = f"{item.name}({item.nested})"
             mlir_passes.check_element(element, item.location)

@@ -32,6 +32,8 @@ def explained(error: DevscopeError, text: str, filename: str) -> DevscopeError:
     """``error``, which MLIR's parser found in ``text``, with notes on what is legal there."""
     if error.location is None:
         return error if error.notes else _in_wrong_form(error, text, filename)
+    if text.startswith("\ufeff"):
+        error.notes += (Note("the file begins with a byte order mark: save it as UTF-8 without one"),)
     error.notes += tuple(Note(hint) for hint in _hints(error, error.location, text))
     return error
 

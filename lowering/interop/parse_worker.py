@@ -8,8 +8,8 @@ import pickle
 import sys
 from typing import Any
 
-from devscope.errors import ParseError, SourceLocation
-from devscope.lowering.interop.artifacts import is_portable_artifact, parse
+from devscope.errors import ParseError
+from devscope.lowering.interop.artifacts import parse
 from devscope.lowering.interop.bindings import ir
 from devscope.lowering.interop.parsing import BYTECODE_MAGIC, bytecode, make_mlir_context
 
@@ -33,16 +33,8 @@ def _answer(data: bytes, filename: str) -> bytes | ParseError | None:
     except ParseError as error:
         if data.startswith(BYTECODE_MAGIC) and (module := _reread(data, filename, context)) is not None:
             return bytecode(module)
-        if is_portable_artifact(data):
-            return error
         # Text is parsed again by the process that asks, whose message is as good.
-        if not data.startswith(BYTECODE_MAGIC):
-            return None
-        where, notes = error.location, [str(note) for note in error.notes]
-        if where is None or not where.line:  # it is about the bytes
-            where = SourceLocation(filename, 1, 1)
-            notes.append("the bytecode is damaged, or of a newer version of MLIR")
-        return ParseError(error.message, where, notes)
+        return error if data.startswith(BYTECODE_MAGIC) else None
 
     def look(op: Any) -> Any:
         names.add(op.name)

@@ -1,6 +1,5 @@
 """MLIR text and bytecode into modules of a context, with the file name that the user knows in every location."""
 
-import codecs
 import io
 import os
 from collections.abc import Generator
@@ -39,7 +38,7 @@ def make_mlir_context() -> Any:
 
 
 def parse_file(path: str | Path, context: Any) -> Any:
-    """The ``ir.Module`` in a file of text or bytecode. MLIR maps the file; Python never holds it.
+    """The ``ir.Module`` in a file of text or bytecode. MLIR maps a file of text; Python never holds it.
 
     Raises `ParseError`, also when the file cannot be read.
     """
@@ -47,7 +46,7 @@ def parse_file(path: str | Path, context: Any) -> Any:
     try:
         with open(path, "rb") as file:
             start = file.read(len(BYTECODE_MAGIC))
-        if name != os.fspath(path):  # the bindings take no such path
+        if start == BYTECODE_MAGIC or name != os.fspath(path):  # the bindings take no such path
             return parse_text(Path(path).read_bytes(), name, context)
     except OSError as error:
         raise ParseError(f"cannot read {name}: {error.strerror}") from None
@@ -61,17 +60,7 @@ def parse_file(path: str | Path, context: Any) -> Any:
         return parse_text(Path(path).read_bytes(), name, context)  # which says where
     except ir.MLIRError as error:
         found = translate(error, ParseError, f"{name} is not an MLIR module")
-        if _may_be_custom(found) and start != BYTECODE_MAGIC:
-            return _parse_custom(found, Path(path).read_text(errors="replace"), name, context)
-        if start.startswith((codecs.BOM_UTF8, codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
-            found.notes += (Note("the file begins with a byte order mark: save it as UTF-8 without one"),)
-        elif refuses_a_type(found.message):
-            return parse_text(Path(path).read_bytes(), name, context)
-        elif start != BYTECODE_MAGIC:
-            from devscope.lowering.interop.parse_hints import explained
-
-            found = explained(found, Path(path).read_text(errors="replace"), name)
-        raise found from None
+        return _parse_custom(found, Path(path).read_text("utf-8", "replace"), name, context)
 
 
 def _parse_custom(error: DevscopeError, text: str, filename: str, context: Any) -> Any:
@@ -192,11 +181,19 @@ def _parse_unnamed(text: str | bytes, filename: str, context: Any) -> Any:
             return _parse_custom(found, text, filename, context)
         generic = _generic_text(text) if refuses_a_type(found.message) else ""
         if generic == (changed := with_twins(generic)):
-            raise found from None
+            raise _at_start(found, filename) from None
         return parse_text(changed, filename, context)
     if isinstance(text, str):
         rename_file(module, _UNNAMED, filename)
     return module
+
+
+def _at_start(error: DevscopeError, filename: str) -> DevscopeError:
+    """``error`` of MLIR's reader of bytecode, with a place in the file: what is about the bytes has no line."""
+    if error.location is None or not error.location.line:
+        error.location = SourceLocation(filename, 1, 1)
+        error.notes += (Note("the bytecode is damaged, or of a newer version of MLIR"),)
+    return error
 
 
 def _generic_text(bytecode: bytes) -> str:

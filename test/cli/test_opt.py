@@ -34,6 +34,7 @@ def source(tmp_path: Path) -> str:
         ("devscope.cse", "no pass of devscope is called 'cse'", "--list-passes"),
         ("mlir.device-plan", "no pass of MLIR is called 'device-plan'", "--list-passes"),
         ("mlir(cse,csse)", "1:10: error: no pass of MLIR is called 'csse'", "did you mean 'cse'"),
+        ("device-plan(cse)", "1:1: error: 'device-plan' is no operation", "in braces"),
         ("func.func(csse)", "MLIR refuses the pipeline 'func.func(csse)'", "'csse' does not refer"),
         (
             "device-plan{defalt=cpu:0}",
@@ -85,7 +86,9 @@ def test_command_line_errors(arguments: list[str], message: str, capsys: pytest.
     [
         (b"func.func @f(", "in.mlir:1:"),
         (b"func.func @f() {\n\n  caf\xe9", "in.mlir:3:6: error: neither MLIR bytecode nor UTF-8 text"),
-        (b"ML\xefRgarbage", "error: "),
+        (b"ML\xefRgarbage", "in.mlir:1:1: error: bytecode version"),
+        (b"ML\xefRgarbage", "note: the bytecode is damaged, or of a newer version of MLIR"),
+        (b"\xef\xbb\xbffunc.func @f() { return }", "the file begins with a byte order mark"),
         (b"ELF\0\0", "in.mlir:1:4: error: neither"),
     ],
 )
