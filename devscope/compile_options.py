@@ -110,7 +110,7 @@ class CompileOptions:
         if not all(isinstance(one, str) for one in backends):
             raise OptionError(
                 f"'backends' is {named!r}, which is no list of names",
-                notes=[option_note("such as", "backends", "blas")],
+                notes=["such as backends=['blas']"],
             )
         object.__setattr__(self, "backends", backends)
         if isinstance(self.search_limit, str) or not self.search_limit > 0:  # pyright: ignore[reportUnnecessaryIsInstance]

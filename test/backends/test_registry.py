@@ -137,7 +137,7 @@ def test_the_same_twice() -> None:
         (5, "'backends' is 5, which is no list of names"),
         (None, "'backends' is None, which is no list of names"),
         (["toy:fallback=maybe"], "'fallback' of backend 'toy' is true or false"),
-        ("toy", "which is no list of names"),
+        ("toy", "which is no list of names\n  note: such as backends=['blas']"),
     ],
 )
 def test_bad_choices(chosen: Any, said: str) -> None:
