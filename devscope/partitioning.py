@@ -109,11 +109,15 @@ def claim_stablehlo(
     session: Session, parsed: ParsedSource, backends: Sequence[Selected], options: CompileOptions
 ) -> OfStableHlo:
     payload = parsed.module
-    if not backends and not any(COMPOSITE_ATTR in op.attributes for op in children(payload.operation)):
+    has_claimed = any(COMPOSITE_ATTR in op.attributes for op in children(payload.operation))
+    if not backends and not has_claimed:
         return OfStableHlo(payload)
     from devscope.lowering.claimed.stablehlo import claim, hold, of_stablehlo
 
-    own, found, rules, module = of_stablehlo(backends), None, set[str](), session.to_xdsl(payload)
+    own, found, rules = of_stablehlo(backends), None, set[str]()
+    if not own and not has_claimed:
+        return OfStableHlo(payload)
+    module = session.to_xdsl(payload)
     if own:
         placed = _place_for_now(module, parsed, options)
         found = claim(module, own, _partition_options(module, own, options))

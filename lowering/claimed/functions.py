@@ -174,8 +174,7 @@ def take_out(module: ModuleOp) -> list[ClaimedFunction]:
         for callee in claimed
     }
     roots = [name for name, callers in called_from.items() if not callers <= claimed.keys() or not callers]
-    parts = _ClaimedParts(functions)
-    taken = {name: _claimed(parts.of(name)) for name in roots}
+    taken = {name: _claimed(_with_callees(functions[name], functions)) for name in roots}
     for name, function in claimed.items():
         if name in taken:
             block = function.parent
@@ -188,19 +187,15 @@ def take_out(module: ModuleOp) -> list[ClaimedFunction]:
     return list(taken.values())
 
 
-class _ClaimedParts:
-    def __init__(self, functions: Mapping[str, FuncOp]) -> None:
-        self._functions = functions
-
-    def of(self, name: str) -> list[FuncOp]:
-        """The function of this name, then all that it calls."""
-        found = [self._functions[name]]
-        for function in found:
-            for op in function.body.walk():
-                callee = self._functions.get(named_function(op) or "")
-                if callee is not None and callee not in found:
-                    found.append(callee)
-        return found
+def _with_callees(function: FuncOp, functions: Mapping[str, FuncOp]) -> list[FuncOp]:
+    """``function``, then all that it calls."""
+    found = [function]
+    for one in found:
+        for op in one.body.walk():
+            callee = functions.get(named_function(op) or "")
+            if callee is not None and callee not in found:
+                found.append(callee)
+    return found
 
 
 def _claimed(functions: list[FuncOp]) -> ClaimedFunction:
@@ -264,19 +259,10 @@ def generate(claimed: ClaimedFunction, session: Session) -> Code:
             )
         )
     except DevscopeError as error:
-        raise BackendError(
-            f"{claimed.describe()} cannot compile what it claimed: {error.message}",
-            error.location or claimed.location,
-            [*error.notes, *_claims(claimed)],
-            **_place(claimed),
-        ) from error
+        what = f"cannot compile what it claimed: {error.message}"
+        raise wrong(claimed, what, error.location, error.notes) from error
     except Exception as error:
-        raise BackendError(
-            f"{claimed.describe()} cannot compile what it claimed: {type(error).__name__}: {error}",
-            claimed.location,
-            _claims(claimed),
-            **_place(claimed),
-        ) from error
+        raise wrong(claimed, f"cannot compile what it claimed: {type(error).__name__}: {error}") from error
     if not isinstance(code, Code):  # pyright: ignore[reportUnnecessaryIsInstance]
         raise wrong(claimed, f"gave {type(code).__name__} for what it claimed, which is no code")
     if problem := problem_of(code):
@@ -291,13 +277,18 @@ def generate(claimed: ClaimedFunction, session: Session) -> Code:
     return code
 
 
-def wrong(claimed: ClaimedFunction, what: str) -> BackendError:
-    """The error for code of a backend that will not do."""
-    return BackendError(f"{claimed.describe()} {what}", claimed.location, _claims(claimed), **_place(claimed))
-
-
-def _place(claimed: ClaimedFunction) -> dict[str, Any]:
-    return {"backend": claimed.backend.name, "pattern": claimed.pattern, "patterns": claimed.patterns}
+def wrong(
+    claimed: ClaimedFunction, what: str, where: SourceLocation | None = None, notes: Sequence[Note] = ()
+) -> BackendError:
+    """The error for code of a backend that will not do; ``where``, if that is not the function's own place."""
+    return BackendError(
+        f"{claimed.describe()} {what}",
+        where or claimed.location,
+        [*notes, *_claims(claimed)],
+        backend=claimed.backend.name,
+        pattern=claimed.pattern,
+        patterns=claimed.patterns,
+    )
 
 
 def _match_again(claimed: ClaimedFunction, function: FuncOp) -> Match | None:

@@ -5,7 +5,6 @@ from collections.abc import Iterable
 
 from devscope.errors import OptionError
 from devscope.runtime.dtypes import ENTRY_DTYPES
-from devscope.runtime.native import abi
 from devscope.runtime.program import Entry, Program, TensorSpec
 
 _C_TYPES = {
@@ -138,7 +137,7 @@ def header_text(program: Program, name: str) -> str:
         functions.append(
             f"/* {entry_name.replace('*/', '* /')}{signature} */\n{_prototype(name, entry_name, entry)};\n"
         )
-    return _HEADER.format(name=name, guard=guard, functions="\n".join(functions), abi=abi.ABI_VERSION)
+    return _HEADER.format(name=name, guard=guard, functions="\n".join(functions))
 
 
 _HEADER = """\
