@@ -174,7 +174,9 @@ class Profiler:
         module, types = standalone(subject.graph, subject.candidate)
         device = subject.candidate.spec.device
         generated = subject.candidate.spec.backend is None
-        with _loaded(self._offers.session.to_mlir(module), device if generated else "cpu:0", generated) as executable:
+        with _loaded(
+            self._offers.session.to_mlir(module), device if generated else "cpu:0", generated
+        ) as executable:
             taken, given = types
             unknown = self._offers.costs.dynamic_size
             values = [_argument(type_, number, unknown) for number, type_ in enumerate(taken)]

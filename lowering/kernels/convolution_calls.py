@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import cached_property
-from math import lcm, prod
+from math import lcm
 from typing import TYPE_CHECKING, Any
 
 from devscope.lowering.kernels import convolution_ends as ends
 from devscope.lowering.kernels import convolution_padding as padding
-from devscope.lowering.kernels.contraction_operands import CACHE_LINE, element_bytes
+from devscope.lowering.kernels.convolution_filters import fetch_filters, fetch_steps, next_filters, read_filters
+from devscope.lowering.kernels.convolution_prologue import prologue
 from devscope.lowering.kernels.convolution_units import Sizes, parts_at_run_time, units
 from devscope.lowering.kernels.epilogue import Epilogue
 from devscope.lowering.kernels.image_blocks import ImageBlock, axes_of_block
@@ -19,16 +19,13 @@ from devscope.lowering.kernels.index_text import Index, IndexText
 from devscope.lowering.kernels.library import KernelLibrary
 from devscope.lowering.kernels.phases import Shift
 from devscope.lowering.kernels.table import Row
-from devscope.lowering.kernels.windowed import FLAT, converted, element_of, strides_of, zero
+from devscope.lowering.kernels.windowed import FLAT, element_of, strides_of, zero
 from devscope.lowering.kernels.windowed_calls import FILTERS, IMAGE, RESULT, Caller, TaskMemory, packed_size
 
 if TYPE_CHECKING:
     from devscope.lowering.kernels.convolution_kernels import Plan
 
 _TEMPLATE = "convolution"
-
-_FETCHED = 128
-"""Elements of filters that are fetched together, of few for each step: few, so that nothing waits for them."""
 
 
 @dataclass(frozen=True)
@@ -239,13 +236,13 @@ class Call:
             "LANES": self.lanes,
             "TILE": self._tile,
             "STEPS": self.row.numbers["steps"],
-            "FETCH_STEPS": self._fetch_steps,
+            "FETCH_STEPS": fetch_steps(self),
             "BLOCK": f"vector<{rows}x{columns}x{of}>",
             "ROOM": lines_of_room,
             "FILTERS": "%N" if self.plan.filters_last else "%M",
             "CONSTANTS": "\n".join(constants),
             "SIZES": self._sizes(c_type, sizes),
-            "PROLOGUE": self._prologue(),
+            "PROLOGUE": prologue(self),
             "TURNED": turned,
             "MEMORY": self._memory(),
             "LOCATE": self._locate(c_type),
@@ -253,9 +250,9 @@ class Call:
             "RUNS_INSIDE": padding.runs_inside(self),
             "STEPS_INSIDE": padding.steps_inside(self),
             "READ_A": self._read_pixels(),
-            "READ_B": self._read_filters(),
-            "NEXT_FILTERS": self._next_filters(),
-            "FETCH_FILTERS": self._fetch_filters(),
+            "READ_B": read_filters(self),
+            "NEXT_FILTERS": next_filters(self),
+            "FETCH_FILTERS": fetch_filters(self),
             "PREFETCH": ends.prefetch(self, c_type, extra_types),
             "END": ends.end_of_phase(self) if self.plan.shifts else ends.end(self, c_type, extra_types),
         }
@@ -269,7 +266,7 @@ class Call:
         blocks = [text.ceildiv(f"%n{loop}", f"%block{loop}") for loop in self.plan.chain]
         return [len(self.shifts), "%batch", *blocks]
 
-    def _of_phase(self, text: IndexText, phase: Index, values: Sequence[int]) -> Index:
+    def of_phase(self, text: IndexText, phase: Index, values: Sequence[int]) -> Index:
         """The one of ``values`` for ``phase``."""
         made: Index = values[0]
         for number, value in enumerate(values):
@@ -303,118 +300,10 @@ class Call:
         text.name("%room_begin", self.memory.begin(text, "%rooms", text.mul("%room_rows", self.columns)))
         return text
 
-    def _strides(self, text: IndexText) -> dict[int, Index]:
+    def strides(self, text: IndexText) -> dict[int, Index]:
         return self.image.strides_in_place() if self.image.in_place else self.image.strides(text)[0]
 
-    def _prologue(self) -> IndexText:
-        """Lines for what comes before the tasks: they fill the table, pack the filters if they are not, and the
-        image if tasks share it."""
-        text = IndexText("t")
-        filters = "%N" if self.plan.filters_last else "%M"
-        panels = text.ceildiv(filters, self.columns) if self.packed is None else 0
-        all_panels = text.mul(panels, len(self.shifts))
-        packers = text.min(all_panels, "%slots")
-        if self.packed is not None and not self.packs_first:
-            self._fill_table(text)
-            return text
-        parts = text.mul("%blocks", "%image_parts") if self.packs_first else 0
-        tasks = text.value(text.add(packers, parts, 1))
-        first_part, table = text.value(packers), text.value(text.sub(tasks, 1))
-        text.lines.append(f"scf.parallel (%task) = (%0) to ({tasks}) step (%1) {{")
-        if self.packed is None:
-            packs_filters = text.define(f"arith.cmpi ult, %task, {first_part} : index")
-            text.lines.append(f"scf.if {packs_filters} {{")
-            with text.loop("%task", all_panels, packers) as panel:
-                self._pack_filters(text, panel, panels, filters)
-                if self.asks_filters:
-                    padding.ask_filters(self, text, panel)
-            text.lines.append("} else {")
-        if self.packs_first:
-            packs_image = text.define(f"arith.cmpi ult, %task, {table} : index")
-            text.lines.append(f"scf.if {packs_image} {{")
-            self._pack_part(text, text.sub("%task", first_part))
-            text.lines.append("} else {")
-        self._fill_table(text)
-        text.lines += ["}"] * ((self.packed is None) + self.packs_first)
-        text.lines += ["scf.reduce", "}"]
-        return text
-
-    def _pack_part(self, text: IndexText, task: Index) -> None:
-        """Lines that pack a part of a block of the image."""
-        block = text.div(task, "%image_parts")
-        place = self._place(text, block)
-        to = text.mul(block, packed_size(text, self.image))
-        part = (text.rem(task, "%image_parts"), "%image_parts") if self.image.has_parts else None
-        self.image.pack(text, to, lambda loop: place.here.get(loop, 1), place.begins, part)
-
-    def _fill_table(self, text: IndexText) -> None:
-        """Lines that store the offset in a block of the image of each of its pixels and of each step and, if there
-        are phases, the pixel's offset in the result."""
-        chain, sums = self.plan.chain, self.plan.sums
-        strides = self._strides(text)
-
-        def fill(loops: Sequence[int], extents: Sequence[Index], first: Index, entries: int) -> None:
-            with ExitStack() as stack:
-                number: Index = 0
-                indices: dict[int, Index] = {}
-                for loop, extent in zip(loops, extents, strict=True):
-                    indices[loop] = stack.enter_context(text.loop(0, extent))
-                    number = text.add(text.mul(number, extent), indices[loop])
-                values = [self.image.offset(text, indices, strides)]
-                if entries > 1:
-                    in_result = (text.mul(at, self.stride_of_result(loop)) for loop, at in indices.items())
-                    values.append(text.add(*in_result))
-                for value, begin in zip(values, (first, text.add("%pixels", "%K")), strict=False):
-                    entry = text.value(text.add(begin, number))
-                    text.lines.append(f"memref.store {text.value(value)}, %table[{entry}] : memref<?xindex>")
-
-        fill(chain, [f"%block{loop}" for loop in chain], 0, 2 if self.plan.shifts else 1)
-        fill(sums, [f"%n{loop}" for loop in sums], "%pixels", 1)
-
-    def _pack_filters(self, text: IndexText, panel: str, panels: Index, filters: str) -> None:
-        """Lines that pack one of all panels: [phases][filters / columns][k][columns]."""
-        found, columns, of = self.found, self.columns, self.found.element
-        assert found.w is not None
-        w = element_of(found.weights)
-        source, stored = FLAT.format(w), f"vector<{columns}x{of}>"
-        to = text.mul(panel, columns, "%K")
-        at: Index = 0
-        number: Index = panel
-        if len(self.shifts) > 1:
-            phase, number = text.decode(panel, [len(self.shifts), panels])
-            at = self._of_phase(text, phase, [shift.filters for shift in self.shifts])
-        first = text.mul(number, columns)
-        at = text.add(at, text.mul(first, f"%w_stride{self.plan.filter}"))
-        left = text.min(text.sub(filters, first), columns)
-        mask = text.define(f"vector.create_mask {left} : vector<{columns}xi1>")
-        with ExitStack() as loops:
-            sums, indices = self.plan.sums, dict[int, str]()
-            # What is side by side is read so.
-            for loop in sorted(sums, key=lambda loop: found.axes_of_weights[loop]):
-                indices[loop] = loops.enter_context(text.loop(0, f"%n{loop}"))
-                at = text.add(at, text.mul(indices[loop], f"%w_stride{loop}"))
-            step: Index = 0
-            for loop in sums:
-                step = text.add(text.mul(step, f"%n{loop}"), indices[loop])
-            to = text.add(to, text.mul(step, columns))
-            if strides_of(found.weights)[found.axes_of_weights[self.plan.filter]] == 1:
-                read, made = text.new(), text.new()
-                text.lines.append(
-                    f"{read} = vector.maskedload %W[{at}], {mask}, %no_w : {source}, vector<{columns}xi1>, "
-                    f"vector<{columns}x{w}> into vector<{columns}x{w}>"
-                )
-                text.lines += converted(made, read, w, of, str(columns), found.w)
-                text.lines.append(f"vector.store {made}, %packed_w[{to}] : memref<?x{of}>, {stored}")
-            else:
-                with text.loop(0, left) as filter_:
-                    each = text.add(at, text.mul(filter_, f"%w_stride{self.plan.filter}"))
-                    element = text.define(f"memref.load %W[{each}] : {source}")
-                    read, made = text.define(f"vector.broadcast {element} : {w} to vector<1x{w}>"), text.new()
-                    text.lines += converted(made, read, w, of, "1", found.w)
-                    place = text.add(to, filter_)
-                    text.lines.append(f"vector.store {made}, %packed_w[{place}] : memref<?x{of}>, vector<1x{of}>")
-
-    def _place(self, text: IndexText, block: Index) -> BlockPlace:
+    def place(self, text: IndexText, block: Index) -> BlockPlace:
         phase, batch, *indices = text.decode(block, self._counts(text))
         chain = self.plan.chain
         first: dict[int, Index] = {
@@ -428,7 +317,7 @@ class Call:
             of_image[self.plan.batch] = batch
         begins = self.image.begins(text, of_image)
         for number in self.shifts[0].image:
-            shift = self._of_phase(text, phase, [each.image[number] for each in self.shifts])
+            shift = self.of_phase(text, phase, [each.image[number] for each in self.shifts])
             begins[number] = text.add(begins[number], shift)
         return BlockPlace(phase, batch, first, here, begins)
 
@@ -436,7 +325,7 @@ class Call:
         """Lines for block ``%block``: ``%b``, its first pixel ``%p0`` and their ``%count``, and its part of the
         image, packed if that is necessary."""
         text, image = IndexText("l"), self.image
-        place = self._place(text, "%block")
+        place = self.place(text, "%block")
         for number in self.padded:
             text.name(f"%window_begin{number}", place.begins[number])
         if self.asks_filters:
@@ -449,7 +338,7 @@ class Call:
             flat = text.add(text.mul(flat, f"%n{loop}"), at)
         text.name("%p0", flat)
         if self.plan.shifts:
-            at = self._of_phase(text, place.phase, [each.result for each in self.shifts])
+            at = self.of_phase(text, place.phase, [each.result for each in self.shifts])
             places = [text.mul(index, self.stride_of_result(loop)) for loop, index in place.first.items()]
             if self.plan.batch is not None:
                 places.append(text.mul("%b", self.stride_of_result(self.plan.batch)))
@@ -491,46 +380,3 @@ class Call:
         lines = [f"%e{n}_ = memref.load %from{n}[%k_behind] : {FLAT.format(of)}" for n in rows]
         elements = ", ".join(f"%e{n}_" for n in rows)
         return "\n".join([*lines, f"%a = vector.from_elements {elements} : vector<{self.rows}x{of}>"])
-
-    @cached_property
-    def _fetched(self) -> int:
-        """Elements of filters that a block of sums fetches in a step, so that all blocks together fetch as many as
-        one reads, or 8; a power of two, so that whole lines of memory are fetched."""
-        of_block = prod(self.blocks[loop] for loop in self.plan.chain)
-        share = -(-self.columns // -(-of_block // self.rows))
-        return min(1 << (share - 1).bit_length(), 8)
-
-    @property
-    def _fetch_steps(self) -> int:
-        """Steps of sums for which filters are fetched together, in front of a loop over them."""
-        return max(_FETCHED // self._fetched, 32)
-
-    def _next_filters(self) -> IndexText:
-        """Lines for ``%ahead``, from where on a block of sums fetches filters that are needed after those of its
-        steps."""
-        text = IndexText("ahead_from")
-        here, of_block = text.div("%i", self.rows), text.mul("%steps", self._fetched)
-        at = text.add("%panel", text.mul("%k_end", self.columns), text.mul(here, of_block))
-        last = text.sub(text.mul(len(self.shifts), "%panels", self.columns, "%K"), of_block)
-        text.name("%ahead", text.min(at, last))
-        return text
-
-    def _fetch_filters(self) -> IndexText:
-        """Lines that fetch filters in some steps, from ``%fetching`` on, for the caches behind the first one."""
-        text, of = IndexText("ahead_of"), self.found.element
-        name, type_ = "%W", FLAT.format(element_of(self.found.weights))
-        if self.packed is None:
-            name, type_ = "%packed_w", f"memref<?x{of}>"
-        at = text.add("%ahead", text.mul(text.sub("%fetching", "%k0"), self._fetched))
-        for behind in range(0, self._fetch_steps * self._fetched, CACHE_LINE // element_bytes(of)):
-            text.lines.append(f"memref.prefetch {name}[{text.add(at, behind)}], read, locality<2>, data : {type_}")
-        return text
-
-    def _read_filters(self) -> str:
-        of, columns = self.found.element, self.columns
-        if self.packed is None:
-            return f"%b_row = vector.load %packed_w[%line_at] : memref<?x{of}>, vector<{columns}x{of}>"
-        assert self.found.w is not None
-        w = element_of(self.found.weights)
-        read = f"%b_read = vector.load %W[%line_at] : {FLAT.format(w)}, vector<{columns}x{w}>"
-        return "\n".join([read, *converted("%b_row", "%b_read", w, of, str(columns), self.found.w)])
