@@ -28,7 +28,8 @@ from typing import Any
 
 import _bursts
 import numpy as np
-from _kernel_work import COPIED, Run, Work, works
+from _kernel_table import works
+from _kernel_work import COPIED, Run, Work
 
 TOLERANCE = {"float16": 4e-3, "float32": 1e-4, "float64": 1e-10, "int64": 0.0}
 """Of the greatest magnitude of the result."""

@@ -44,7 +44,8 @@ from statistics import median
 from typing import Any
 
 import numpy as np
-from _kernel_work import COPIED, Work, works
+from _kernel_table import works
+from _kernel_work import COPIED, Work
 from _processes import repository
 
 PEERS = {

@@ -21,7 +21,8 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
-from _kernel_work import Work, works
+from _kernel_table import works
+from _kernel_work import Work
 from kernels import Side, amount, find_torch, ratios, sides_of, store
 
 OURS = ("search", "eager", "generated", "blas", "onednn")

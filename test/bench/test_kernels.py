@@ -17,7 +17,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "bench"))
 
 import _kernel_peer
 import kernels
-from _kernel_work import works
+from _kernel_table import works
 
 
 def test_programs_are_valid() -> None:
