@@ -9,6 +9,8 @@ libraries. Where a function has something without a default rule (``eigh``, ``sv
 
 from __future__ import annotations
 
+import collections
+import dataclasses
 import functools
 import importlib
 import inspect
@@ -38,8 +40,7 @@ def read_function(function: Any, examples: Examples | None) -> ImportedSource:
             f"'{name}' is a function: what it is called with decides what is compiled",
             notes=["give example_arguments=(x, ...): arrays, or jax.ShapeDtypeStruct(shape, dtype)"],
         )
-    by_name: Mapping[str, Any] = examples if isinstance(examples, Mapping) else {}
-    by_position: Sequence[Any] = () if isinstance(examples, Mapping) else examples
+    by_position, by_name = _bound(function, examples)
     staged = jax.jit(function, keep_unused=True)
 
     def exported_for(platform: str) -> Any:
@@ -61,6 +62,17 @@ def read_function(function: Any, examples: Examples | None) -> ImportedSource:
     given = jax.tree_util.tree_leaves((tuple(by_position), dict(by_name)))
     conversions = [_conversion(leaf, aval.dtype) for leaf, aval in zip(given, exported.in_avals, strict=True)]
     return read_exported(exported, _parameters(function, len(by_position)), name, conversions)
+
+
+def _bound(function: Any, examples: Examples) -> tuple[Sequence[Any], Mapping[str, Any]]:
+    """What is given by position and what by name: all that may be by position is, as the function has it."""
+    if not isinstance(examples, Mapping):
+        return examples, {}
+    try:
+        bound = inspect.signature(function).bind(**examples)
+    except (TypeError, ValueError):  # JAX says what is wrong
+        return (), examples
+    return bound.args, bound.kwargs
 
 
 @functools.cache
@@ -123,14 +135,47 @@ def _tree(definition: Any, what: str) -> Tree:
     if kind in (tuple, list):
         return {kind.__name__: children}
     if issubclass(kind, dict):
-        keys = data[1] if isinstance(data, tuple) else data
+        keys = data[1] if issubclass(kind, collections.defaultdict) else data
         return {"dict": [[key, child] for key, child in zip(keys, children, strict=True)]}
     if issubclass(kind, tuple) and (fields := getattr(kind, "_fields", None)) is not None:
         return {"namedtuple": [kind.__name__, list(fields), children]}
+    if (attributes := _attributes(definition, data)) is not None:
+        fields, constants = attributes
+        parts = [*children, *({"constant": [value]} for value in constants.values())]
+        return {"namedtuple": [kind.__name__, [*fields, *constants], parts]}
     raise LoweringError(
         f"{what} has a {kind.__name__}, which a compiled program cannot take apart without JAX",
-        notes=["what nests may be dictionaries, lists, tuples, named tuples and None"],
+        notes=[
+            "what nests may be dictionaries, lists, tuples, named tuples, None, registered data classes, "
+            "and classes whose parts are registered with keys and are all there is (jax.tree_util.GetAttrKey)"
+        ],
     )
+
+
+def _attributes(definition: Any, data: Any) -> tuple[list[str], dict[str, Any]] | None:
+    """The attributes that a container's parts are, and those that are numbers or texts, which are constants.
+
+    What else a data class has, such as functions, is part of the program. None for what JAX has no names of.
+    """
+    tree = _jax("jax.tree_util")
+
+    def is_part(node: Any) -> bool:
+        return node is not whole
+
+    try:
+        whole = tree.tree_unflatten(definition, range(definition.num_leaves))
+        parts, _ = tree.tree_flatten_with_path(whole, is_leaf=is_part)
+    except Exception:  # of a class that wants arrays
+        return None
+    names = [path[0].name for path, _ in parts if isinstance(path[0], tree.GetAttrKey)]
+    if len(names) < len(parts):
+        return None
+    if not dataclasses.is_dataclass(whole):
+        return None if data else (names, {})
+    others = {
+        each.name: getattr(whole, each.name, None) for each in dataclasses.fields(whole) if each.name not in names
+    }
+    return names, {name: value for name, value in others.items() if isinstance(value, str | int | float)}
 
 
 def _parameters(function: Any, count: int) -> list[str]:

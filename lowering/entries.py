@@ -17,10 +17,12 @@ from xdsl.dialects.builtin import (
     DYNAMIC_INDEX,
     AnyFloat,
     ComplexType,
+    DictionaryAttr,
     IndexType,
     IntegerType,
     ModuleOp,
     NoneAttr,
+    StringAttr,
     TensorType,
 )
 from xdsl.ir import Attribute, SSAValue
@@ -60,31 +62,45 @@ _OF_TUPLES = frozenset((*dir(tuple), "names"))
 def entry_names(module: ModuleOp, name_of: Callable[[SSAValue], str | None]) -> dict[str, Names]:
     """The names of each public function's arguments and results; results are called like what is returned.
 
-    ``name_of``: the name of a value in the source, with its ``%``. A name that cannot be a keyword of Python, of a
-    result one that tuples have as an attribute, and a name that two have are left out.
+    ``name_of``: the name of a value in the source, with its ``%``. A name that is no keyword of Python, nor a path
+    from one, of a result one that tuples have as an attribute, and a name that two have are left out.
     """
     found: dict[str, Names] = {}
     for function in public_functions(module):
         end, count = function.body.blocks[-1].last_op, len(function.function_type.outputs)
         returned: Sequence[SSAValue | None] = end.operands if isinstance(end, func.ReturnOp) else [None] * count
-        arguments = _names("arg", function.args, name_of)
-        found[function.sym_name.data] = arguments, _names("result", returned, name_of, _OF_TUPLES)
+        arguments, results = ([_name(value, name_of) for value in part] for part in (function.args, returned))
+        said = function.res_attrs.data if function.res_attrs is not None else ()
+        if said:
+            results = [_path(one) or name for name, one in zip(results, said, strict=True)]
+        found[function.sym_name.data] = _good("arg", arguments), _good("result", results, _OF_TUPLES)
     return found
 
 
-def _names(
-    prefix: str,
-    values: Sequence[SSAValue | None],
-    name_of: Callable[[SSAValue], str | None],
-    reserved: Collection[str] = (),
-) -> list[str]:
-    given = [((None if value is None else name_of(value)) or "%")[1:] for value in values]
+def _name(value: SSAValue | None, name_of: Callable[[SSAValue], str | None]) -> str:
+    return ((None if value is None else name_of(value)) or "%")[1:]
+
+
+def _path(attributes: DictionaryAttr) -> str:
+    """What JAX says of a result: ``result['norm'][0]``; older ones leave out the first word."""
+    match attributes.data.get("jax.result_info"):
+        case StringAttr(data=said):
+            return said if said.startswith("result") else f"result{said}"
+        case _:
+            return ""
+
+
+_PATH = re.compile(r"[A-Za-z_]\w*(\[[^\[\]]+\]|\.[A-Za-z_]\w*)*", re.ASCII)
+"""``params['dense'].bias[0]``."""
+
+
+def _good(prefix: str, given: Sequence[str], reserved: Collection[str] = ()) -> list[str]:
     numbered = [f"{prefix}{number}" for number in range(len(given))]
     taken = Counter([*given, *numbered])
 
     def is_good(name: str, number: str) -> bool:
         is_free = taken[name] == 1 + (name == number) and name not in reserved
-        return is_free and name.isidentifier() and not iskeyword(name)
+        return is_free and (name.isidentifier() or _PATH.fullmatch(name) is not None) and not iskeyword(name)
 
     return [name if is_good(name, number) else number for name, number in zip(given, numbered, strict=True)]
 

@@ -157,6 +157,7 @@ def _outline_kernels(
             do_repeats_in_order(function)
             run_passes(function, pipeline("gpu/to_parallel_loops"))
             join_loops(function)
+            run_passes(function, pipeline("gpu/fold_loops"))
         do_in_one_task(function)  # work without a parallel loop, such as a full reduction, scalar stores
         loops = next(op for op in mlir_util.walk(function) if op.name == "scf.parallel")
         tiles = grid.tiles(_trip_counts(loops, mlir_util.constants(function)))

@@ -5,7 +5,7 @@ from typing import Any
 
 from devscope.lowering.interop.bindings import ir
 from devscope.lowering.stablehlo.arrays import Array, Text
-from devscope.lowering.stablehlo.templates import element, expand, number, shape
+from devscope.lowering.stablehlo.templates import element, expand, number
 
 
 def expand_inference(op: Any) -> None:
@@ -36,23 +36,25 @@ def expand_gradients(op: Any) -> None:
 
 
 class _Batch:
-    """Arrays are of all elements, or have a number for each feature. The number of features has to be known."""
+    """Arrays are of all elements, or have a number for each feature."""
 
     def __init__(self, op: Any) -> None:
         self._op, type_ = op, op.operands[0].type
         self._text, feature = Text(type_), number(op, "feature_index")
-        self._given, extents = str(element(type_)), shape(type_)
+        self._given, extents = str(element(type_)), self._text.operand(0, type_).extents
         of = "f64" if self._given == "f64" else "f32"
         self._others = [axis for axis in range(len(extents)) if axis != feature]
-        self._features = extents[feature]
-        if self._features < 0:
-            raise ValueError("as many features as the program runs with")
-        self.operands = [self._text.operand(n, value.type).convert(of) for n, value in enumerate(op.operands)]
+        self.operands = [
+            Array(
+                self._text, f"%{n}", extents if value.type == type_ else extents[feature:][:1], self._given
+            ).convert(of)
+            for n, value in enumerate(op.operands)
+        ]
         self.epsilon = ir.FloatAttr(op.attributes["epsilon"]).value
         size = self._text.index("addi", 1, 0)
         for axis in self._others:
             size = self._text.index("muli", size, f"%n{axis}")
-        self.count = self._text.number(size).convert(of).spread(0, self._features)
+        self.count = self._text.number(size).convert(of).spread(0, extents[feature])
 
     def sum(self, array: Array) -> Array:
         return array.sum(*self._others)

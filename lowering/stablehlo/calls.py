@@ -208,15 +208,21 @@ def _require(op: Any) -> None:
 def expand_collective(op: Any) -> None:
     """In groups of one each has what it gave. Larger groups are left: there is nobody else."""
     groups = ir.RankedTensorType(op.attributes["replica_groups"].type).shape
-    if len(groups) == 2 and groups[1] <= 1 and [v.type for v in op.operands] == [v.type for v in op.results]:
-        mlir_util.replace_op(op, list(op.operands))
+    if len(groups) == 2 and groups[1] <= 1:
+        _give_back(op)
+
+
+def _give_back(op: Any) -> None:
+    """What is given is the result, whose type may know more or fewer extents."""
+    build, pairs = Builder(op), zip(op.operands, op.results, strict=True)
+    mlir_util.replace_op(op, [build.value("tensor.cast", [value], result.type) for value, result in pairs])
 
 
 def expand_permutation(op: Any) -> None:
     """The first of the processes, all there are, gives to itself or gets nothing, which is zeros."""
     type_, pairs = op.results[0].type, integers(op, "source_target_pairs")
     if pairs == [0, 0]:
-        mlir_util.replace_op(op, list(op.operands))
+        _give_back(op)
     elif not pairs and ir.RankedTensorType(type_).has_static_shape:
         zero = "(0.0, 0.0)" if "complex" in str(type_) else ("0.0" if "f" in str(element(type_)) else "0")
         zero = "false" if str(element(type_)) == "i1" else zero

@@ -15,7 +15,8 @@ from devscope.lowering.mlir_util import RunPasses
 from devscope.lowering.pipelines import pipeline
 from devscope.lowering.stablehlo.control_flow import CARRIERS, carry_elements, drop_tokens
 from devscope.lowering.stablehlo.element_types import SIZES, part_type, saturate, sign_sizes
-from devscope.lowering.stablehlo.shapes import agree_on_extents, demand_sizes, drop_bounds
+from devscope.lowering.stablehlo.extents import agree_on_extents, drop_bounds
+from devscope.lowering.stablehlo.shapes import demand_sizes
 from devscope.lowering.stablehlo.small_types import store_in_bytes
 from devscope.lowering.stablehlo.wide_results import keep_digits, round_steps
 
@@ -60,7 +61,7 @@ _EXPANSIONS: Mapping[str, str] = {
     "stablehlo.reverse": "shapes.expand_reverse",
     "stablehlo.convolution": "convolutions.expand_convolution",
     "stablehlo.dynamic_conv": "convolutions.expand_convolution",
-    "stablehlo.slice": "shapes.expand_slice",
+    "stablehlo.slice": "templates.fold_empty",
     "stablehlo.pad": "shapes.expand_pad",
     "stablehlo.dynamic_slice": "shapes.fold_whole_slice",
     "stablehlo.concatenate": "shapes.concatenate_by_copies",
@@ -79,6 +80,7 @@ _EXPANSIONS: Mapping[str, str] = {
     "stablehlo.power": "complex_numbers.expand_power",
     "stablehlo.atan2": "complex_numbers.expand_atan2",
     "stablehlo.bitcast_convert": "element_types.expand_bitcast",
+    "stablehlo.einsum": "einsum.expand_einsum",
     "stablehlo.dot": "element_types.widen_products",
     "stablehlo.dot_general": "element_types.expand_dot",
     "stablehlo.reduce_precision": "element_types.expand_reduced_precision",

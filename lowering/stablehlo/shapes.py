@@ -2,7 +2,6 @@
 
 import math
 import re
-from collections.abc import Sequence
 from typing import Any
 
 from devscope.lowering import mlir_util
@@ -11,7 +10,6 @@ from devscope.lowering.checks.demands import require_same
 from devscope.lowering.interop.bindings import ir
 from devscope.lowering.mlir_util import Builder
 from devscope.lowering.stablehlo.templates import (
-    BOUNDS,
     axes_map,
     commas,
     element,
@@ -20,7 +18,6 @@ from devscope.lowering.stablehlo.templates import (
     fold_empty,
     integers,
     listed,
-    retype_result,
     shape,
     tensor,
 )
@@ -38,122 +35,6 @@ def expand_size(op: Any) -> None:
     size = build.value("tensor.dim", [op.operands[0], axis], build.index)
     number = build.value("arith.index_cast", [size], ir.RankedTensorType(type_).element_type)
     mlir_util.replace_op(op, [build.value("tensor.from_elements", [number], type_)])
-
-
-def drop_bounds(module: Any) -> None:
-    """Dimensions of a bounded size are of any size: what is made of them needs no bound."""
-    for op in mlir_util.walk(module.operation)[1:]:
-        for value in mlir_util.defined_values(op):
-            value.set_type(_without_bounds(value.type))
-        if "function_type" in op.attributes:
-            type_ = mlir_util.function_type(op)
-            parts = [[_without_bounds(each) for each in part] for part in (type_.inputs, type_.results)]
-            op.attributes["function_type"] = ir.TypeAttr.get(ir.FunctionType.get(*parts))
-
-
-def _without_bounds(type_: Any) -> Any:
-    if not isinstance(type_, ir.RankedTensorType) or not str(type_.encoding).startswith(BOUNDS):
-        return type_
-    return ir.Type.parse(tensor(shape(type_), element(type_)))
-
-
-_ELEMENTWISE = frozenset(
-    f"stablehlo.{name}"
-    for name in [
-        "abs",
-        "add",
-        "and",
-        "atan2",
-        "cbrt",
-        "ceil",
-        "clamp",
-        "compare",
-        "complex",
-        "convert",
-        "cosine",
-        "count_leading_zeros",
-        "divide",
-        "exponential",
-        "exponential_minus_one",
-        "floor",
-        "imag",
-        "is_finite",
-        "log",
-        "log_plus_one",
-        "logistic",
-        "maximum",
-        "minimum",
-        "multiply",
-        "negate",
-        "not",
-        "or",
-        "popcnt",
-        "power",
-        "real",
-        "reduce_precision",
-        "remainder",
-        "round_nearest_afz",
-        "round_nearest_even",
-        "rsqrt",
-        "select",
-        "shift_left",
-        "shift_right_arithmetic",
-        "shift_right_logical",
-        "sign",
-        "sine",
-        "sqrt",
-        "subtract",
-        "tan",
-        "tanh",
-        "xor",
-    ]
-)
-
-
-def agree_on_extents(module: Any) -> None:
-    """Values that have one shape know the extents that one of them knows; expansions are of one type."""
-    for op in mlir_util.walk(module.operation):
-        if op.name == "chlo.top_k":
-            extents = [*shape(op.operands[0].type)[:-1], ir.IntegerAttr(op.attributes["k"]).value]
-            for result in [result for result in op.results if shape(result.type) != extents]:
-                retype_result(result, _of_extents(extents, result.type), "tensor.cast")
-        for operands, results in _alike(op):
-            types = [op.operands[n].type for n in operands] + [op.results[n].type for n in results]
-            if all(type_.has_static_shape for type_ in types):
-                continue
-            extents = [max(column) for column in zip(*map(shape, types), strict=True)]
-            build = Builder(op)
-            for number in operands:
-                value = op.operands[number]
-                if shape(value.type) != extents:
-                    op.operands[number] = build.value("tensor.cast", [value], _of_extents(extents, value.type))
-            for result in [op.results[number] for number in results]:
-                if shape(result.type) != extents:
-                    retype_result(result, _of_extents(extents, result.type), "tensor.cast")
-
-
-def _alike(op: Any) -> list[tuple[Sequence[int], Sequence[int]]]:
-    """Groups of operands and results, by their numbers, that have the same shape."""
-    inputs, results = range(len(op.operands)), range(len(op.results))
-    many = len(results)
-    if op.name in _ELEMENTWISE or (
-        op.name.startswith("chlo.") and many == len(inputs) == 1
-    ):  # scalars say how tensors are clamped, and which are selected
-        rank = ir.RankedTensorType(op.results[0].type).rank
-        return [([n for n in inputs if ir.RankedTensorType(op.operands[n].type).rank == rank], results)]
-    if op.name in ("stablehlo.sort", "stablehlo.map"):
-        return [(inputs, results)]
-    if op.name in ("stablehlo.reduce", "stablehlo.reduce_window"):
-        return [(inputs[:many], []), ([], results)]
-    if op.name == "stablehlo.scatter":
-        return [(inputs[:many], results), (inputs[many + 1 :], [])]
-    if op.name in ("stablehlo.select_and_scatter", "stablehlo.dynamic_update_slice", "stablehlo.reverse"):
-        return [(inputs[:1], results)]
-    return []
-
-
-def _of_extents(extents: list[int], type_: Any) -> Any:
-    return ir.Type.parse(tensor(extents, element(type_)), type_.context)
 
 
 def expand_set_size(op: Any) -> None:
@@ -180,15 +61,6 @@ def expand_set_size(op: Any) -> None:
     lines.append(f"%cut = tensor.extract_slice %0[{starts}] [{ends}] [{steps}] : {old} to {cut}")
     lines.append(f"%r = tensor.cast %cut : {cut} to {new}")
     expand(op, "\n".join([*lines, f'"devscope.return"(%r) : ({new}) -> ()']))
-
-
-def expand_slice(op: Any) -> None:
-    """Its extents are those that it says, also where its type does not; upstream looks at the type."""
-    starts, ends, steps = (integers(op, name) for name in ("start_indices", "limit_indices", "strides"))
-    extents = [len(range(*bounds)) for bounds in zip(starts, ends, steps, strict=True)]
-    if shape(op.results[0].type) != extents:
-        retype_result(op.results[0], _of_extents(extents, op.results[0].type), "tensor.cast")
-    fold_empty(op)
 
 
 def fold_whole_slice(op: Any) -> None:

@@ -83,6 +83,12 @@ func.func @of_batches(%x: tensor<?x3x?xf32>, %w: tensor<?x3x?xf32>) -> tensor<?x
     : (tensor<?x3x?xf32>, tensor<?x3x?xf32>) -> tensor<?x?x?xf32>
   return %0 : tensor<?x?x?xf32>
 }
+func.func @one_batch(%x: tensor<?x?x?xf32>, %w: tensor<2x1x3xf32>) -> tensor<1x2x4xf32> {
+  %0 = stablehlo.convolution(%x, %w) dim_numbers = [b, f, 0]x[o, i, 0]->[b, f, 0], window = {pad = [[1, 0]]}
+    {batch_group_count = 2 : i64, feature_group_count = 1 : i64}
+    : (tensor<?x?x?xf32>, tensor<2x1x3xf32>) -> tensor<1x2x4xf32>
+  return %0 : tensor<1x2x4xf32>
+}
 func.func @many_images(%x: tensor<?x3x5x6xf32>, %w: tensor<4x3x2x3xf32>) -> tensor<?x4x3x2xf32> {
   %0 = stablehlo.convolution(%x, %w) dim_numbers = [b, f, 0, 1]x[o, i, 0, 1]->[b, f, 0, 1],
     window = {stride = [1, 2], rhs_dilate = [2, 1]} {batch_group_count = 1 : i64, feature_group_count = 1 : i64}
@@ -109,6 +115,26 @@ func.func @unlike(%x: tensor<?x2xf32>, %y: tensor<3x?xf32>)
   %2 = stablehlo.add %x, %y : (tensor<?x2xf32>, tensor<3x?xf32>) -> tensor<?x?xf32>
   %3:2 = chlo.top_k(%y, k = 2) : tensor<3x?xf32> -> (tensor<?x2xf32>, tensor<?x2xi32>)
   return %0, %1, %2, %3#0 : tensor<?x?xi8>, tensor<?x?xf8E4M3FN>, tensor<?x?xf32>, tensor<?x2xf32>
+}
+func.func @unlike_matrices(%a: tensor<?x2xf32>, %b: tensor<?x?xf32>)
+    -> (tensor<?x?xf32>, tensor<?x3xf32>, tensor<?x?xf32>) {
+  %0 = "stablehlo.cholesky"(%a) <{lower = true}> : (tensor<?x2xf32>) -> tensor<?x?xf32>
+  %1 = "stablehlo.triangular_solve"(%0, %b) <{left_side = true, lower = true, unit_diagonal = false,
+    transpose_a = #stablehlo<transpose NO_TRANSPOSE>}> : (tensor<?x?xf32>, tensor<?x?xf32>) -> tensor<?x3xf32>
+  %2 = "stablehlo.all_gather"(%a) <{all_gather_dim = 0 : i64, replica_groups = dense<0> : tensor<1x1xi64>}>
+    : (tensor<?x2xf32>) -> tensor<?x?xf32>
+  return %0, %1, %2 : tensor<?x?xf32>, tensor<?x3xf32>, tensor<?x?xf32>
+}
+func.func @features(%x: tensor<?x?xf32>, %s: tensor<?xf32>, %o: tensor<?xf32>)
+    -> (tensor<?x2xf32>, tensor<?xf32>) {
+  %0:3 = "stablehlo.batch_norm_training"(%x, %s, %o) <{epsilon = 0.5 : f32, feature_index = 1 : i64}>
+    : (tensor<?x?xf32>, tensor<?xf32>, tensor<?xf32>) -> (tensor<?x2xf32>, tensor<?xf32>, tensor<?xf32>)
+  return %0#0, %0#1 : tensor<?x2xf32>, tensor<?xf32>
+}
+func.func @letters(%x: tensor<?x3xi32>, %y: tensor<?x?x2xi32>) -> tensor<?x?xi32> {
+  %0 = "stablehlo.einsum"(%x, %y) <{einsum_config = "ab,bcd->ca"}>
+    : (tensor<?x3xi32>, tensor<?x?x2xi32>) -> tensor<?x?xi32>
+  return %0 : tensor<?x?xi32>
 }
 func.func @bits(%x: tensor<?x?xi16>) -> (tensor<?xf32>, tensor<?x2x?xui8>) {
   %0 = stablehlo.bitcast_convert %x : (tensor<?x?xi16>) -> tensor<?xf32>
@@ -266,6 +292,14 @@ def test_convolutions_of_groups_of_a_batch(program: Any) -> None:
     np.testing.assert_allclose(found, np.concatenate(parts, axis=1)[:, :, 0], rtol=1e-5, atol=1e-5)
 
 
+def test_convolutions_whose_result_knows_more(program: Any) -> None:
+    """On a device zeros and sums are one kernel, whose loops over one element only the zeros know."""
+    rng = np.random.default_rng(5)
+    x, w = (rng.standard_normal(shape).astype(np.float32) for shape in ((2, 1, 5), (2, 1, 3)))
+    expected = [np.correlate(np.pad(x[n, 0], (1, 0)), w[n, 0]) for n in range(2)]
+    np.testing.assert_allclose(program.run("one_batch", x, w), [expected], rtol=1e-5, atol=1e-5)
+
+
 @pytest.mark.parametrize("batch", [0, 1, 3])
 def test_convolutions_of_any_number_of_images(program: Any, batch: int) -> None:
     """Features in front of the axes of space."""
@@ -304,6 +338,26 @@ def test_types_that_know_different_extents(program: Any) -> None:
     np.testing.assert_array_equal(whole, np.array([[1, -128], [0, 7], [0, 127]], np.int8))
     np.testing.assert_array_equal(small.astype(np.float32), x.astype(ml_dtypes.float8_e4m3fn).astype(np.float32))
     np.testing.assert_array_equal(total, x + x)
+
+
+def test_matrices_whose_types_know_different_extents(program: Any) -> None:
+    a, b = np.array([[4, 2], [2, 5]], np.float32), np.arange(6, dtype=np.float32).reshape(2, 3)
+    factor, solved, given = program.run("unlike_matrices", a, b)
+    np.testing.assert_allclose(factor, [[2, 0], [1, 2]], 1e-6)
+    np.testing.assert_allclose(factor @ solved, b, 1e-6)
+    np.testing.assert_array_equal(given, a)
+
+
+def test_features_of_any_number(program: Any) -> None:
+    x, s, o = np.array([[1, 2], [3, 8], [5, 2]], np.float32), np.array([1, 2], np.float32), np.ones(2, np.float32)
+    y, mean = program.run("features", x, s, o)
+    np.testing.assert_allclose(mean, x.mean(0), 1e-6)
+    np.testing.assert_allclose(y, (x - mean) / np.sqrt(x.var(0) + 0.5) * s + o, 1e-5)
+
+
+def test_integers_by_letters(program: Any) -> None:
+    x, y = np.arange(6, dtype=np.int32).reshape(2, 3), np.arange(24, dtype=np.int32).reshape(3, 4, 2)
+    np.testing.assert_array_equal(program.run("letters", x, y), np.einsum("ab,bcd->ca", x, y))
 
 
 def test_bits_of_dynamic_extents(program: Any) -> None:

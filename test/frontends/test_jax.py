@@ -2,6 +2,8 @@
 
 import re
 from collections import OrderedDict
+from dataclasses import dataclass, replace
+from functools import partial
 from io import BytesIO
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -206,8 +208,9 @@ def test_what_jax_has_for_processors_only() -> None:
 
 def test_examples_by_name_and_without_data() -> None:
     spec = jax.ShapeDtypeStruct((3,), np.float32)
-    with devscope.compile(lambda *, left, right: left - right, {"right": spec, "left": spec}, cache=False) as made:
-        np.testing.assert_array_equal(made(left=X[0], right=X[1]), X[0] - X[1])
+    with devscope.compile(lambda left, *, by: left - by, {"by": spec, "left": spec}, cache=False) as made:
+        np.testing.assert_array_equal(made(left=X[0], by=X[1]), X[0] - X[1])
+        np.testing.assert_array_equal(made(X[0], by=X[1]), X[0] - X[1])
 
 
 def test_jax_arrays_are_arguments() -> None:
@@ -308,6 +311,48 @@ def test_containers_of_jax_alone() -> None:
         devscope.compile(lambda own: X, (Own(),))
 
 
+@jax.tree_util.register_pytree_with_keys_class
+class Pair:
+    def __init__(self, left: Any, right: Any) -> None:
+        self.left, self.right = left, right
+
+    def tree_flatten_with_keys(self) -> Any:
+        return [(jax.tree_util.GetAttrKey(name), getattr(self, name)) for name in ("left", "right")], None
+
+    @classmethod
+    def tree_unflatten(cls, _: Any, parts: Any) -> Any:
+        return cls(*parts)
+
+
+@partial(jax.tree_util.register_dataclass, data_fields=["weights"], meta_fields=["kind", "apply"])
+@dataclass
+class Model:
+    weights: Any
+    kind: str = "plain"
+    apply: Any = jnp.sin
+
+
+def test_classes_with_names_of_parts(tmp_path: Path) -> None:
+    def step(model: Model, given: Any) -> Any:
+        weights = {"w": model.apply(model.weights["w"] + given["pair"].left)}
+        return replace(model, weights=weights), Pair(given["pair"].right, None)
+
+    model, given = Model({"w": X}), OrderedDict(pair=Pair(X, X + 1), last=X)
+    want = step(model, given)
+    with devscope.compile(step, (model, given), cache=False) as made:
+        names = [spec.name for spec in made.entries["main"].inputs]
+        assert names == ["model.weights['w']", "given['pair'].left", "given['pair'].right", "given['last']"]
+        made.save(tmp_path / "made.dsx")
+    with devscope.load(tmp_path / "made.dsx") as made:
+        got, pair = made(model, given)
+        assert got.kind == "plain"
+        np.testing.assert_allclose(got.weights["w"], want[0].weights["w"], rtol=1e-6)
+        np.testing.assert_array_equal(pair.left, X + 1)
+        made(got, given)
+        with pytest.raises(ArgumentError, match=r"'model\.kind': the program was compiled for 'plain'"):
+            made(Model({"w": X}, "other"), given)
+
+
 TREE = {"dict": [["a", "*"], [3, {"list": [None, {"namedtuple": ["P", ["x"], ["*"]]}]}]]}
 
 
@@ -363,7 +408,7 @@ def test_a_kernel_that_has_views_of_what_it_writes() -> None:
 
 
 def test_artifacts_with_attributes_of_shardy() -> None:
-    """JAX reads them, where it is installed. Arguments keep their names."""
+    """JAX reads them, where it is installed. Arguments and results keep their names."""
 
     def function(x: Any, first: Any) -> Any:
         return jnp.linalg.cholesky(x @ x.T) + first
@@ -372,6 +417,13 @@ def test_artifacts_with_attributes_of_shardy() -> None:
     assert b"\0sdy\0" in data
     with devscope.compile(bytes(data), default="cpu:0", cache=False) as made:
         equal(made(first=np.float32(1), x=X[:2]), function(X[:2], np.float32(1)))
+        assert [spec.name for spec in made.entries["main"].outputs] == ["result"]
+
+
+def test_names_in_text_are_paths(executable: Any) -> None:
+    data = jax.export.export(jax.jit(network))(PARAMETERS, X).mlir_module()
+    with devscope.compile(str(data), default="cpu:0", cache=False) as made:
+        assert made.entries == executable.entries
 
 
 def test_lu_is_a_call() -> None:
