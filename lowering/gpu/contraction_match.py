@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from devscope.lowering import mlir_util
+from devscope.lowering.gpu.kernel_loops import maps_of
 from devscope.lowering.interop.bindings import ir
 from devscope.lowering.kernels.contraction_match import WIDE_SUMS, product, sums_products
 from devscope.lowering.windows import sum_of_loops
@@ -85,7 +86,7 @@ class Contraction:
         return {name: product([self.extents[loop] for loop in group]) for name, group in self.loops.items()}
 
 
-def match(op: Any, linalg: Any) -> Contraction | None:
+def match(op: Any) -> Contraction | None:
     """The contraction that ``op`` computes; None for another operation, and for one with little work or reuse."""
     if not op.name.startswith("linalg.") or len(op.operands) != 3 or list(op.results):
         return None
@@ -94,7 +95,7 @@ def match(op: Any, linalg: Any) -> Contraction | None:
     extend = sums_products(op)
     if extend is None:
         return None
-    maps = [ir.AffineMapAttr(attribute).value for attribute in linalg.get_indexing_maps(op)]
+    maps = maps_of(op)
     operands: list[Operand] = []
     for value, map_ in zip(op.operands, maps, strict=True):
         indices = sums_of_loops(map_)

@@ -11,7 +11,6 @@ from devscope.lowering.gpu.contraction_match import Contraction, Operand, match
 from devscope.lowering.gpu.contraction_text import Extra, KernelText
 from devscope.lowering.gpu.launchers import TENSOR_TILES, TILES, Launchers
 from devscope.lowering.gpu.tensor_text import TensorText, tensor_element
-from devscope.lowering.interop import bindings
 from devscope.lowering.interop.bindings import ir
 from devscope.lowering.kernels.accumulators import zeros_before
 from devscope.lowering.kernels.epilogue import epilogue_of
@@ -23,10 +22,9 @@ _RESULT = 2
 
 def call_contractions(module: Any, schedules: Schedules, launchers: Launchers) -> None:
     """Replace the contractions on buffers of ``module`` for which there are rows of ``schedules``."""
-    linalg = bindings.load("_mlir_libs._mlirDialectsLinalg")
-    ops = [op for op in mlir_util.walk(module.operation) if match(op, linalg) is not None]
+    ops = [op for op in mlir_util.walk(module.operation) if match(op) is not None]
     for op in [op for op in ops if launchers.is_launched(op)]:
-        found = match(op, linalg)  # now: what was replaced before may have changed its operands
+        found = match(op)  # now: what was replaced before may have changed its operands
         assert found is not None
         row = None
         if element := tensor_element(found):

@@ -7,7 +7,6 @@ them, contractions with what follows elementwise, several results of one input, 
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -16,7 +15,7 @@ from typing import Any
 
 from devscope.dialects.op_facts import CALLS, facts
 from devscope.lowering import mlir_util
-from devscope.lowering.interop import bindings
+from devscope.lowering.gpu.kernel_loops import kinds_of, maps_of, output_count, place_of
 from devscope.lowering.interop.bindings import ir
 from devscope.lowering.memory.effects import buffer_of, elementwise_pairs, is_new
 
@@ -178,7 +177,7 @@ class Group:
     @property
     def main(self) -> Any:
         """What the kernel has its name and its schedule from: the first operation that reduces, else the last."""
-        return next((op for op in self.ops if "reduction" in _kinds(op, _maps(op))), self.ops[-1])
+        return next((op for op in self.ops if "reduction" in kinds_of(op, maps_of(op))), self.ops[-1])
 
 
 def merge_groups(groups: Sequence[list[Any]]) -> list[Group]:
@@ -209,41 +208,6 @@ def merge_groups(groups: Sequence[list[Any]]) -> list[Group]:
     return found[::-1]
 
 
-def put_parallel_loops_first(function: Any) -> None:
-    """Let parallel loops be the first ones of each operation of ``function``: a grid is made of these alone."""
-    for op in mlir_util.named(function, "linalg.generic", "linalg.reduce"):
-        maps = _maps(op)
-        kinds = _kinds(op, maps)
-        order = sorted(range(len(kinds)), key=lambda loop: kinds[loop] != "parallel")
-        if order != sorted(order):
-            _reorder(op, maps, kinds, order)
-
-
-def _reorder(op: Any, maps: Sequence[Any], kinds: Sequence[str], order: Sequence[int]) -> None:
-    """Replace ``op`` by one with its loops in another ``order``, the outermost one first."""
-    context, count = op.context, len(order)
-    i64 = ir.IntegerType.get_signless(64, context)
-    loops = [ir.AffineDimExpr.get(order.index(loop), context) for loop in range(count)]
-    moved = ir.AffineMap.get(count, 0, loops, context)
-    places = [ir.AffineMap.get(count, 0, [e.compose(moved) for e in map_.results], context) for map_ in maps]
-    iterators = [ir.Attribute.parse(f"#linalg.iterator_type<{kinds[loop]}>", context) for loop in order]
-    for index in mlir_util.named(op, "linalg.index"):
-        loop = ir.IntegerAttr(index.attributes["dim"]).value
-        index.attributes["dim"] = ir.IntegerAttr.get(i64, order.index(loop))
-    outputs = _output_count(op)
-    kept = {name: op.attributes[name] for name in op.attributes if name != "dimensions"}
-    attributes = kept | {
-        "indexing_maps": ir.ArrayAttr.get([ir.AffineMapAttr.get(place) for place in places], context),
-        "iterator_types": ir.ArrayAttr.get(iterators, context),
-        "operandSegmentSizes": ir.DenseI32ArrayAttr.get([len(op.operands) - outputs, outputs], context),
-    }
-    made = ir.Operation.create(
-        "linalg.generic", [], list(op.operands), attributes, regions=1, loc=op.location, ip=ir.InsertionPoint(op)
-    )
-    op.regions[0].blocks[0].append_to(made.regions[0])
-    op.erase()
-
-
 def sink_fills(function: Any, chosen: Callable[[Any], bool] = mlir_util.is_on_device) -> None:
     """Move every ``linalg.fill`` of a ``chosen`` buffer of ``function`` to the first operation that uses it.
 
@@ -258,39 +222,6 @@ def sink_fills(function: Any, chosen: Callable[[Any], bool] = mlir_util.is_on_de
             fill.move_before(min(later, key=lambda user: order[user]))
 
 
-def do_repeats_in_order(function: Any) -> None:
-    """Parallel loops that a result lacks become others: work-items would write the same elements at once."""
-    for op in mlir_util.children(function):
-        maps = _maps(op)
-        if not maps or "iterator_types" not in op.attributes:
-            continue
-        places = [place for map_ in maps[-_output_count(op) :] if (place := _place(map_)) is not None]
-        kinds = _kinds(op, maps)
-        ordered = [
-            kind if all(loop in place for place in places) else "reduction" for loop, kind in enumerate(kinds)
-        ]
-        if ordered != kinds:
-            made = [ir.Attribute.parse(f"#linalg.iterator_type<{kind}>", op.context) for kind in ordered]
-            op.attributes["iterator_types"] = ir.ArrayAttr.get(made, op.context)
-
-
-def join_loops(function: Any) -> None:
-    """Make one loop of the ``scf.parallel`` in the body of ``function``, all over the same grid."""
-    first, *others = [op for op in mlir_util.children(function) if op.name == "scf.parallel"] or [None]
-    for loop in others:
-        ops = mlir_util.children(function)
-        for op in ops[ops.index(first) + 1 : ops.index(loop)]:  # bounds, which the first one may not have
-            op.move_before(first)
-        pairs = zip(mlir_util.entry_block(loop).arguments, mlir_util.entry_block(first).arguments, strict=True)
-        mapping = dict(pairs)
-        *body, _ = mlir_util.children(loop)
-        end = mlir_util.children(first)[-1]
-        for op in body:
-            op.move_before(end)
-            mlir_util.remap_operands(op, mapping)
-        loop.erase()
-
-
 def _work_of(group: list[Any]) -> _Work | None:
     """None for what stays as it is."""
     if all(op.name == "memref.store" for op in group):
@@ -299,14 +230,14 @@ def _work_of(group: list[Any]) -> _Work | None:
     (op,) = group
     if not op.name.startswith("linalg.") or len(op.results) or _has_effects(op):
         return None
-    maps = _maps(op)
+    maps = maps_of(op)
     if not maps:
         return None
     operands = list(op.operands)
-    inputs = len(operands) - _output_count(op)
-    kinds = _kinds(op, maps)
+    inputs = len(operands) - output_count(op)
+    kinds = kinds_of(op, maps)
     rank = kinds.count("parallel")
-    places = [_place(map_) for map_ in maps]
+    places = [place_of(map_) for map_ in maps]
     written = [set(place) if place is not None else None for place in places[inputs:]]
     if kinds[:rank] != ["parallel"] * rank or any(loops != set(range(rank)) for loops in written):
         return None
@@ -322,37 +253,6 @@ def _work_of(group: list[Any]) -> _Work | None:
     inside = [value for child in mlir_util.children(op) for value in mlir_util.captured_values(child)]
     accesses += [_Access(value, None, writes=False) for value in inside if mlir_util.is_memref(value.type)]
     return _Work([op], grid, _Accesses(accesses), elementwise_pairs(op))
-
-
-def _output_count(op: Any) -> int:
-    if "operandSegmentSizes" in op.attributes:
-        return len(mlir_util.operand_groups(op)[-1])
-    return len(op.operands) // 2 if op.name == "linalg.reduce" else 1
-
-
-def _maps(op: Any) -> list[Any]:
-    """The affine maps of the operands of ``op``; none of what is no structured operation."""
-    if not op.name.startswith("linalg."):
-        return []
-    maps = bindings.load("_mlir_libs._mlirDialectsLinalg").get_indexing_maps(op)
-    return [ir.AffineMapAttr(map_).value for map_ in maps or ()]
-
-
-def _kinds(op: Any, maps: Sequence[Any]) -> list[str]:
-    """The kinds of the loops of ``op``; named operations reduce along those that their results do not have."""
-    if "iterator_types" in op.attributes:  # as text: as objects they would load all of linalg
-        return re.findall("parallel|reduction|window", str(op.attributes["iterator_types"]))
-    if not maps:
-        return []
-    places = [_place(map_) for map_ in maps[-_output_count(op) :]]
-    is_parallel = [all(place is not None and loop in place for place in places) for loop in range(maps[0].n_dims)]
-    return ["parallel" if parallel else "reduction" for parallel in is_parallel]
-
-
-def _place(map_: Any) -> tuple[int, ...] | None:
-    if not all(isinstance(index, ir.AffineDimExpr) for index in map_.results):
-        return None
-    return tuple(ir.AffineDimExpr(index).position for index in map_.results)
 
 
 def _has_effects(op: Any) -> bool:

@@ -19,16 +19,10 @@ from devscope.lowering.constants import ConstantTable
 from devscope.lowering.copies import copy_as_linalg, is_whole_copy
 from devscope.lowering.gpu.chunks import choose_chunks, lower_in_chunks
 from devscope.lowering.gpu.device_kernels import TASKS, DeviceKernels, call_library
+from devscope.lowering.gpu.kernel_loops import do_repeats_in_order, join_loops, put_parallel_loops_first
 from devscope.lowering.gpu.launchers import Launchers
 from devscope.lowering.gpu.local_memory import allocate_at_begin, mark_local_memory
-from devscope.lowering.gpu.merge_kernels import (
-    Group,
-    do_repeats_in_order,
-    join_loops,
-    merge_groups,
-    put_parallel_loops_first,
-    sink_fills,
-)
+from devscope.lowering.gpu.merge_kernels import Group, merge_groups, sink_fills
 from devscope.lowering.gpu.own_memory import allocate_before_kernels
 from devscope.lowering.gpu.task_nests import call_row_passes, do_in_one_task, lower_in_tasks
 from devscope.lowering.gpu.user_kernels import (

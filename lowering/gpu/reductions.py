@@ -18,9 +18,8 @@ from devscope.lowering.gpu.bodies import (
 from devscope.lowering.gpu.bodies import captured as captured_values
 from devscope.lowering.gpu.contraction_match import Operand, sums_of_loops
 from devscope.lowering.gpu.index_text import Extent, Text
+from devscope.lowering.gpu.kernel_loops import maps_of
 from devscope.lowering.gpu.launchers import REDUCTION, Launchers
-from devscope.lowering.interop import bindings
-from devscope.lowering.interop.bindings import ir
 from devscope.lowering.kernels.accumulators import filled_before
 from devscope.lowering.kernels.nest import product_of
 from devscope.lowering.kernels.split_reductions import split_reductions
@@ -58,11 +57,10 @@ class _Reduction:
 
 def call_reductions(module: Any, schedules: Schedules, launchers: Launchers) -> None:
     """Replace the reductions on buffers of ``module`` for which there are rows of ``schedules``."""
-    linalg = bindings.load("_mlir_libs._mlirDialectsLinalg")
     if all(map(launchers.is_launched, _operations(module))):  # others must not allocate
         split_reductions(module, schedules.loops, to_one=True)
     for op in filter(launchers.is_launched, _operations(module)):
-        found = _match(op, linalg)
+        found = _match(op)
         if found is None:
             continue
         contiguous = "sums" if _reads_along_sums(found) else "results"
@@ -76,12 +74,12 @@ def _operations(module: Any) -> list[Any]:
     return [op for op in mlir_util.walk(module.operation) if op.name.startswith("linalg.") and list(op.regions)]
 
 
-def _match(op: Any, linalg: Any) -> _Reduction | None:
+def _match(op: Any) -> _Reduction | None:
     if list(op.results) or not list(op.regions) or not mlir_util.is_memref(op.operands[len(op.operands) - 1].type):
         return None
     if len(mlir_util.children(op)[-1].operands) != 1 or not is_simple(op):
         return None
-    maps = [ir.AffineMapAttr(attribute).value for attribute in linalg.get_indexing_maps(op) or ()]
+    maps = maps_of(op)
     found_combiners = own_combiners(op)
     if len(maps) != len(op.operands) or found_combiners is None:
         return None

@@ -4,7 +4,7 @@ Groups are those of hosts (`kernels.rows`): a row is what the first axes of buff
 work-items share a row; what is only used in between is in their registers, or in local memory.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from math import prod
 from typing import Any
 
@@ -12,7 +12,8 @@ from devscope.lowering import mlir_util
 from devscope.lowering.gpu.bodies import is_simple, own_combiners
 from devscope.lowering.gpu.launchers import ROWS, Launchers
 from devscope.lowering.gpu.merge_kernels import sink_fills
-from devscope.lowering.gpu.row_text import RowText, can_be_shared
+from devscope.lowering.gpu.row_steps import can_be_shared
+from devscope.lowering.gpu.row_text import RowText
 from devscope.lowering.interop import bindings
 from devscope.lowering.interop.bindings import ir
 from devscope.lowering.kernels.nest import Nest
@@ -87,11 +88,10 @@ def _columns(group: RowGroup) -> int | None:
 
 
 def _replace(group: RowGroup, template: str, text: RowText, launchers: Launchers) -> None:
-    last = group.nests[-1].op
-    values: Sequence[Any] = text.operands
-    call = launchers.call(last, template, text.values(), values)
-    mark_written(call, [number for number, value in enumerate(values) if value in text.written])
-    mark_pairs(call, text.pairs)
-    unused = [group.code.makers[value] for value in text.private]
+    places = text.places
+    call = launchers.call(group.nests[-1].op, template, text.values(), places.operands)
+    mark_written(call, [number for number, value in enumerate(places.operands) if value in places.written])
+    mark_pairs(call, places.pairs)
+    unused = [group.code.makers[value] for value in places.private]
     for op in [*(nest.op for nest in group.nests), *unused]:
         op.erase()
