@@ -47,6 +47,8 @@ class RowText:
         self._now: dict[Any, str] = {}
         self._elements: dict[tuple[Any, int | None], str] = {}
         self._waits = False
+        self._are_numbers_read = False
+        """Whether all work-items of a row may still read what one of them writes in the end."""
 
     def values(self) -> dict[str, object]:
         outside, inside, at_row = (Text([], self._names) for _ in range(3))
@@ -118,7 +120,7 @@ class RowText:
         used = {operand.value for operand in step.nest.operands} & self.places.shared
         if used and self._waits:
             text.lines.append("gpu.barrier")
-            self._waits = False
+            self._waits = self._are_numbers_read = False
         self._waits |= bool(used)
 
     def _emit(self, text: Text, sizes: Text, step: Step) -> None:
@@ -209,7 +211,8 @@ class RowText:
             )
         before = len(text.lines)
         parts = self._workgroup.combine(text, parts, types, combine)
-        self._waits &= "gpu.barrier" not in text.lines[before:]
+        if "gpu.barrier" in text.lines[before:]:
+            self._waits = self._are_numbers_read = False
         return parts
 
     def _reduce_to_best(self, text: Text, step: Step, loops: Sequence[int], old: Sequence[str]) -> Sequence[str]:
@@ -324,6 +327,7 @@ class RowText:
         if value in self._now and value in self.places.scalars:
             return self._now[value]
         if value not in self.places.held:
+            self._are_numbers_read |= value in self.places.scalars and value in self.places.written
             return self._read(text, step, operand, at)
         key = value, turn
         if key not in self._elements:
@@ -339,11 +343,8 @@ class RowText:
 
     def _read(self, text: Text, step: Step, operand: Operand, at: Mapping[int, str]) -> str:
         load = f"memref.load {self._place(step, operand, at)} : {self._type(operand.value)}"
-        if (
-            self._shares.is_exact
-            or operand.value in self.places.local
-            or operand.value not in self.places.changing
-        ):
+        places = self.places
+        if self._shares.is_exact or operand.value in places.local or operand.value not in places.changing:
             return text.value(load)
         # Of rows that are not there, nothing is read that others write.
         type_ = str(ir.MemRefType(operand.value.type).element_type)
@@ -364,6 +365,8 @@ class RowText:
         """What stayed in registers, and somebody else wants."""
         numbers = [value for value in self._now if value in self.places.written and value in self.places.scalars]
         if numbers:
+            if self._are_numbers_read and self._shares.share > 1:
+                text.lines.append("gpu.barrier")
             text.lines.append(f"scf.if {text.value('arith.cmpi eq, %share, %c0 : index')} {{")
             for value in numbers:
                 step, operand = self._last(value)

@@ -127,6 +127,28 @@ func.func @NAME(%x: tensor<TYPE>, %scale: tensor<COLUMNSxf32>, %rows: tensor<ROW
 """
 
 
+ONTO = """
+func.func @main(%x: tensor<8x32xf32>, %init: tensor<8xf32>) -> (tensor<8x32xf32>, tensor<8xf32>) {
+  %sum = linalg.reduce {arith.addf} ins(%x : tensor<8x32xf32>) outs(%init : tensor<8xf32>) dimensions = [1]
+  %empty = tensor.empty() : tensor<8x32xf32>
+  %wide = linalg.broadcast ins(%sum : tensor<8xf32>) outs(%empty : tensor<8x32xf32>) dimensions = [1]
+  %0 = linalg.sub ins(%x, %wide : tensor<8x32xf32>, tensor<8x32xf32>) outs(%empty : tensor<8x32xf32>)
+    -> tensor<8x32xf32>
+  return %0, %sum : tensor<8x32xf32>, tensor<8xf32>
+}
+"""
+
+
+def test_sums_onto_numbers(device: str) -> None:
+    """All work-items of a row have read what it begins with before one of them writes the sum there."""
+    x, init = np.arange(256, dtype=np.float32).reshape(8, 32), np.arange(8, dtype=np.float32)
+    with compiled(device, ONTO) as executable:
+        found, sums = executable(x, init)
+        assert executable.counters().launches[device] == 1
+    np.testing.assert_array_equal(sums, init + x.sum(1))
+    np.testing.assert_array_equal(found, x - sums[:, None])
+
+
 def test_layer_norm(device: str) -> None:
     """What only steps before the last one need is no result; sums of rows are one, too."""
     sizes = {"known": ("6", "768"), "rows_unknown": ("?", "96"), "unknown": ("?", "?")}
