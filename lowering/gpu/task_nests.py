@@ -34,7 +34,8 @@ def lower_in_tasks(function: Any, kernels: DeviceKernels) -> bool:
     collapse_loops(*nests)
     orders = {nest: order_loops(nest) for nest in nests}
     functions = kernels.library.functions
-    if not all(whole_lanes(nest, orders[nest], functions) for nest in nests):
+    lanes = [whole_lanes(nest, orders[nest], functions) for nest in nests]
+    if not any(lanes) or None in lanes:
         return False
     first, *others = sorted(nests, key=_work, reverse=True)
     order, numbers = orders[first], kernels.schedules.loops
@@ -106,12 +107,12 @@ def _finish_vectors(function: Any, kernels: DeviceKernels) -> None:
 
 
 def _nests(ops: Sequence[Any]) -> list[Nest]:
-    """Those of a group, with loops; none if there are others."""
+    """Those of a group; none if there are others."""
     if not all(op.name.startswith("linalg.") for op in ops):
         return []
     linalg = bindings.load("_mlir_libs._mlirDialectsLinalg")
     found = [match(op, linalg) for op in ops]
-    nests = [nest for nest in found if nest is not None and nest.parallel]
+    nests = [nest for nest in found if nest is not None]
     return nests if len(nests) == len(ops) else []
 
 

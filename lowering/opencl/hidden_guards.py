@@ -34,15 +34,22 @@ def hide_guards(kernel: Any) -> None:
     guards = [op for op in mlir_util.named(kernel, "scf.if", "scf.condition") if _is_guard(op.operands[0])]
     if not guards:
         return
-    i1, i32, i64 = (ir.IntegerType.get_signless(width, kernel.context) for width in (1, 32, 64))
-    build = Builder(mlir_util.entry_block(kernel).operations[0].operation)
-    offset = build.call(OFFSET, [build.constant(0, i32)], [i64]).results[0]
+    i1, i64 = (ir.IntegerType.get_signless(width, kernel.context) for width in (1, 64))
+    offset, build = unknown_zero(kernel)
     is_moved = build.insert("%moved = arith.cmpi ne, %0, %1 : i64", [offset, build.constant(0, i64)])[0].results[0]
     for guard in guards:
         guard.operands[0] = Builder(guard).value("arith.xori", [guard.operands[0], is_moved], i1)
+
+
+def unknown_zero(kernel: Any) -> tuple[Any, Builder]:
+    """An i64 at the beginning of ``kernel`` that is 0, which no driver knows; what adds operations behind it."""
+    i32, i64 = (ir.IntegerType.get_signless(width, kernel.context) for width in (32, 64))
+    build = Builder(mlir_util.entry_block(kernel).operations[0].operation)
+    offset = build.call(OFFSET, [build.constant(0, i32)], [i64]).results[0]
     beside = mlir_util.children(kernel.parent)
     if OFFSET not in [mlir_util.symbol_name(op) for op in beside if "sym_name" in op.attributes]:
         mlir_util.declare(kernel.parent, OFFSET, ir.FunctionType.get([i32], [i64], context=kernel.context))
+    return offset, build
 
 
 def _is_guard(condition: Any) -> bool:

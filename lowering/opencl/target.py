@@ -19,6 +19,7 @@ from devscope.lowering.interop.bindings import ir
 from devscope.lowering.kernels.library import KernelLibrary
 from devscope.lowering.kernels.table import Row, Schedules
 from devscope.lowering.mlir_util import RunPasses
+from devscope.lowering.opencl.hidden_counts import hide_counts
 from devscope.lowering.opencl.hidden_guards import OFFSET, hide_guards
 from devscope.lowering.opencl.short_nests import join_short_nests
 from devscope.lowering.pipelines import pipeline
@@ -84,6 +85,7 @@ def _compile_kernels(gpu_modules: Any, run_passes: RunPasses, options: Options) 
         for kernel in [op for op in mlir_util.walk(gpu_modules) if op.name == "gpu.func"]:
             join_short_nests(kernel)
             hide_guards(kernel)
+            hide_counts(kernel, lambda op: _built_in(op) is not None)
             _fix_subgroup(kernel)
         powers = {"math.fpowi": _power_in_single} if options.get("fp64") is False else {}
         expansions.expand(mlir_util.walk(gpu_modules), _EXPANSIONS | powers)

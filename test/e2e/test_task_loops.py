@@ -494,6 +494,26 @@ def test_extrema_of_short_nests(shape: tuple[int, ...]) -> None:
     assert np.isnan(made(x)).all()
 
 
+def test_sums_of_functions_in_nests() -> None:
+    """The driver crashed where an inner loop of vectors leaves one iteration over."""
+    functions = "\n".join(
+        f"""func.func @{name}(%x: tensor<2x129xf32>, %s: tensor<f32>) -> tensor<f32> {{
+          %0 = linalg.reduce ins(%x : tensor<2x129xf32>) outs(%s : tensor<f32>) dimensions = [0, 1]
+            (%a: f32, %b: f32) {{
+              %c = math.{name} %a : f32
+              %d = arith.addf %b, %c : f32
+              linalg.yield %d : f32
+            }}
+          return %0 : tensor<f32>
+        }}"""
+        for name in ("sin", "absf")
+    )
+    made = devscope.compile(functions, default="opencl:0")
+    x, zero = np.random.default_rng(0).standard_normal((2, 129)).astype(np.float32), np.zeros((), np.float32)
+    for name, compute in (("sin", np.sin), ("absf", np.abs)):
+        np.testing.assert_allclose(made.run(name, x, zero), compute(x).sum(dtype=np.float64), 1e-4)
+
+
 @pytest.mark.parametrize("shape", [(18, 30, 12), (3, 6, 6, 5, 12)])
 def test_products_taken_off_in_short_nests(shape: tuple[int, ...]) -> None:
     """The driver made another number of them where the nest was one loop."""

@@ -69,6 +69,21 @@ func.func @best(%x: tensor<64x1000xf32>, %least: tensor<64xf32>, %none: tensor<6
   return %r#1 : tensor<64xi64>
 }
 
+// A sum of all that is too short for parts begins with its fill, and is done by vectors, too.
+// CHECK-LABEL: gpu.func @few_
+// CHECK: memref.store
+// CHECK: vector.load {{.*}}, vector<16xf32>
+// CHECK: vector.reduction <add>
+// LAUNCH-LABEL: func.func private @few_opencl0_0(
+// LAUNCH-COUNT-1: call @few_opencl0_0_reduce_
+func.func @few(%x: tensor<16x129xf32>) -> tensor<f32> {
+  %zero = arith.constant 0.0 : f32
+  %e = tensor.empty() : tensor<f32>
+  %f = linalg.fill ins(%zero : f32) outs(%e : tensor<f32>) -> tensor<f32>
+  %r = linalg.reduce {arith.addf} ins(%x : tensor<16x129xf32>) outs(%f : tensor<f32>) dimensions = [0, 1]
+  return %r : tensor<f32>
+}
+
 // What goes over the same rows is one pass over them.
 // LAUNCH-LABEL: func.func private @rows_opencl0_0(
 // LAUNCH: call @devscope_{{.*}}_rows_0(
