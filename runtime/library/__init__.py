@@ -42,16 +42,17 @@ def write_library(program: Program, path: Path, devices: Mapping[str, str] | Non
     numbers = {virtual: _number(physical) for virtual, physical in (devices or {}).items()}
     header = path.with_name(f"{name}.h")
     config = path.with_name(f"{name}Config.cmake")
-    files = {header: header_text(program, name), config: CMAKE.format(name=name, file=path.name)}
-    for file, text in files.items():
+    beside = {header: header_text(program, name), config: CMAKE.format(name=name, file=path.name)}
+    for file, text in beside.items():
         _require_own(file, text)
+    with tempfile.TemporaryDirectory(prefix="devscope-") as folder:
+        (Path(folder) / header.name).write_text(beside[header])
+        library = _linked(program, name, path, Path(folder), numbers, libraries)
     # Nothing of the three takes its place unless all can be written.
-    with saved_file(path) as library, ExitStack() as beside:
-        for file, text in files.items():
-            beside.enter_context(saved_file(file)).write(text.encode())
-        with tempfile.TemporaryDirectory(prefix="devscope-") as folder:
-            library.write(_linked(program, name, path, Path(folder), numbers, libraries))
-    return [path, header, config]
+    with ExitStack() as written:
+        for file, data in {path: library, **{file: text.encode() for file, text in beside.items()}}.items():
+            written.enter_context(saved_file(file)).write(data)
+    return [path, *beside]
 
 
 def _library_name(path: Path) -> str:
@@ -180,7 +181,6 @@ def _program(program: Program, name: str, folder: Path, devices: dict[str, int])
         '#include "library.c"',
         f'#include "{name}.h"',
     ]
-    (folder / f"{name}.h").write_text(header_text(program, name))
     for number, (entry, found) in enumerate(program.entries.items()):
         lines += entry_lines(name, number, entry, found)
     lines += [
