@@ -271,9 +271,6 @@ def operand_groups(op: Any) -> list[list[Any]]:
     return [list(islice(operands, size)) for size in ir.DenseI32ArrayAttr(op.attributes["operandSegmentSizes"])]
 
 
-_MOST_BYTES = 2**63 - 1
-
-
 class Builder:
     """Creates operations in front of another one, with its location."""
 
@@ -384,20 +381,6 @@ class Builder:
             total = self.multiply(total, self.dim(memref, axis))
         return total
 
-    def allocation_bytes(self, type_: Any, dynamic: Iterable[Any]) -> Any:
-        """Bytes of a new buffer, as the runtime's allocation functions want them.
-
-        ``dynamic`` are the sizes of the dynamic dimensions. If one is negative the result is the smallest of
-        them, if the product is too large the largest number: neither must turn into some other amount of memory.
-        """
-        least = element_bytes(type_.element_type)
-        for size in type_.shape:
-            least *= 1 if size == ir.ShapedType.get_dynamic_size() else size
-        total = self.constant(min(least, _MOST_BYTES))
-        for size in dynamic:
-            total = self.call("devscope_times", [total, size], [self.index]).results[0]
-        return total
-
     def pointer(self, memref: Any) -> Any:
         return self.value("memref.extract_aligned_pointer_as_index", [memref], self.index)
 
@@ -408,17 +391,3 @@ class Builder:
         types = [buffer_type([], type_.element_type, type_.memory_space)] + [self.index] * (1 + 2 * rank)
         results = self.op("memref.extract_strided_metadata", [memref], types).results
         return results[1], list(results[2 : 2 + rank]), list(results[2 + rank :])
-
-    def runtime_buffer(self, callee: str, operands: Iterable[Any], size: Any) -> Any:
-        """``size`` bytes (``memref<?xi8>``) at the pointer that the runtime's function ``callee`` gives."""
-        pointer = self.call(callee, operands, [self.index]).results[0]
-        return self.runtime_bytes("devscope_buffer_at", [pointer, size])
-
-    def runtime_bytes(self, callee: str, operands: Iterable[Any]) -> Any:
-        """What a function of ``runtime_calls.mlir`` gives that returns a ``memref<?xi8>``."""
-        i8 = ir.IntegerType.get_signless(8, self._context)
-        return self.call(callee, operands, [buffer_type([ir.ShapedType.get_dynamic_size()], i8)]).results[0]
-
-    def view(self, raw: Any, sizes: Iterable[Any], type_: Any) -> Any:
-        """Bytes (``memref<?xi8>``) seen as ``type_``; ``sizes`` are its dynamic sizes."""
-        return self.value("memref.view", [raw, self.constant(0), *sizes], type_)

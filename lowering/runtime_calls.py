@@ -25,6 +25,7 @@ from devscope.lowering.memory.effects import END_VIEW, FILLED, PUBLISH, VIEW, WR
 from devscope.lowering.memory.plan import STORAGE_ATTR, PlaceCalls
 from devscope.lowering.mlir_util import Builder
 from devscope.lowering.results import RESULT_ATTR
+from devscope.lowering.runtime_builder import RuntimeBuilder
 from devscope.lowering.target import HOST_SLOT
 
 _FLUSH = "device.flush"
@@ -120,7 +121,7 @@ def _alloc(op: Any, where: list[int]) -> None:
 
     Releasing memory of the host is left to it: it knows which pointer an allocation gave.
     """
-    build = Builder(op)
+    build = RuntimeBuilder(op)
     type_ = ir.MemRefType(op.results[0].type)
     dynamic = list(op.operands)
     size = build.allocation_bytes(type_, dynamic)
@@ -163,7 +164,7 @@ def _ends_of_copy(build: Builder, op: Any, where: list[int]) -> list[Any]:
 
 def _view(op: Any, where: list[int]) -> None:
     """A whole buffer of a device as the host or another device sees it."""
-    build = Builder(op)
+    build = RuntimeBuilder(op)
     source = op.operands[0]
     sizes = build.dynamic_sizes(source)
     size = build.byte_size(source)
@@ -205,24 +206,19 @@ def _constant(op: Any, where: list[int]) -> None:
     symbol = ir.FlatSymbolRefAttr(op.attributes["name"]).value
     if not symbol.startswith((CONSTANT_PREFIX, STATUS)):
         return
-    build = Builder(op)
+    build = RuntimeBuilder(op)
     type_ = ir.MemRefType(op.results[0].type)
     if symbol.startswith(STATUS):
-        operands = [_number(build, where[0]), _address(build, _REPORTS, op.context)]
-        raw = build.runtime_buffer("devscope_status", operands, build.constant(mlir_util.static_bytes(type_) or 0))
-        mlir_util.replace_op(op, [build.view(raw, [], type_)])
-        return
-    operands = [_number(build, n) for n in (where[0], constant_number(symbol))]
-    raw = build.runtime_buffer("devscope_constant", operands, build.constant(mlir_util.static_bytes(type_) or 0))
-    mlir_util.replace_op(op, [build.view(raw, [], type_)])
+        callee, which = "devscope_status", _address(build, _REPORTS, op.context)
+    else:
+        callee, which = "devscope_constant", _number(build, constant_number(symbol))
+    mlir_util.replace_op(op, [build.static_buffer(callee, [_number(build, where[0]), which], type_)])
 
 
 def _kept(op: Any, where: list[int]) -> None:
-    build = Builder(op)
-    type_ = ir.MemRefType(op.results[0].type)
-    size = build.constant(mlir_util.static_bytes(type_) or 0)
-    raw = build.runtime_buffer("devscope_state", [_number(build, op.attributes["number"].value)], size)
-    mlir_util.replace_op(op, [build.view(raw, [], type_)])
+    build = RuntimeBuilder(op)
+    number = _number(build, op.attributes["number"].value)
+    mlir_util.replace_op(op, [build.static_buffer("devscope_state", [number], op.results[0].type)])
 
 
 def _buffer_to_keep(build: Builder, op: Any, where: list[int]) -> list[Any]:

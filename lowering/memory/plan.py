@@ -27,6 +27,7 @@ from devscope.lowering.memory.function_storage import (
     reach,
 )
 from devscope.lowering.mlir_util import Builder
+from devscope.lowering.runtime_builder import RuntimeBuilder
 from devscope.runtime.format_bytes import format_bytes
 from devscope.runtime.program import ArenaSpec
 
@@ -183,7 +184,7 @@ class PlaceCalls:
         op.erase()
 
     def _find(self, alloc: Any, slot: int) -> None:
-        build = Builder(alloc)
+        build = RuntimeBuilder(alloc)
         number, _, size = ir.DenseI64ArrayAttr(alloc.attributes[STORAGE_ATTR])
         place, length = build.constant(number, build.i64), build.constant(size)
         if slot:
