@@ -120,7 +120,8 @@ def programs() -> dict[str, str]:
 def check_backend(text: str) -> Iterator[Outcome]:
     """What the suite finds, step by step. ``text``: ``NAME`` or ``NAME:OPTION=VALUE``.
 
-    Raises OptionError if there is no such backend, DeviceNotFoundError if this machine has no device for it.
+    Raises OptionError if there is no such backend, DeviceNotFoundError if this machine has no device for it, or
+    lacks what its programs call.
     """
     name = text.partition(":")[0]
     backend = get_backend(name)
@@ -218,6 +219,8 @@ def _run(
         if not patterns <= known:
             what = "is saved"
             saved.add(title, executable, reference, name)
+    except DeviceNotFoundError:
+        raise  # so would all others be
     except DevscopeError as error:
         outcomes.append(Outcome(what, str(error)))
         patterns |= {str(getattr(error, "pattern", "")) or "?"}

@@ -96,3 +96,5 @@ def test_without_the_library(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(DevscopeError, match="backend 'blas': what its programs need is missing") as raised:
         devscope.compile(text, backends=["blas"], cache=False)
     assert "note: pip install 'devscope[blas]'" in str(raised.value)
+    with pytest.raises(DevscopeError, match="backend 'blas': what its programs need is missing"):
+        list(check_backend("blas"))
