@@ -115,9 +115,15 @@ def _missing(virtual: Mapping[str, str], mapping: Mapping[str, str], compiled: b
         compile_ = f"compile the program for a device that is there, not for '{type_}'"
         notes.append(of_type.advice if of_type is not None and of_type.advice else compile_)
     notes.extend(driver_problems())
-    wanted = [f"'{name}'" + (f" (mapped to '{mapping[name]}')" if name in mapping else "") for name in virtual]
+    wanted = [_wanted(name, type_, mapping.get(name)) for name, type_ in virtual.items()]
     devices = f"device {wanted[0]}" if len(wanted) == 1 else f"devices {', '.join(wanted[:-1])} and {wanted[-1]}"
     return DeviceNotFoundError(f"the program needs {devices}, which this machine does not have", notes=notes)
+
+
+def _wanted(name: str, compiled_for: str, physical: str | None) -> str:
+    if _type_of(physical or name) != compiled_for:
+        return f"'{name}' (compiled for '{compiled_for}')"
+    return f"'{name}'" if physical is None else f"'{name}' (mapped to '{physical}')"
 
 
 def _type_of(name: str) -> str:

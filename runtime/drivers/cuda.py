@@ -2,7 +2,7 @@
 
 import ctypes
 
-from devscope.errors import DeviceError, option_note
+from devscope.errors import DeviceError
 from devscope.runtime.cuda_architectures import PTX_VERSIONS, architecture_of
 from devscope.runtime.drivers import Device, Driver, Search
 from devscope.runtime.drivers import cuda_api as api
@@ -12,12 +12,7 @@ from devscope.runtime.drivers.cuda_device import CudaDevice
 
 class CudaDriver(Driver):
     type = "cuda"
-    advice = option_note(
-        f"CUDA devices need NVIDIA's driver ({LIBRARY}): install it, or compile the program for another device, "
-        "such as",
-        "devices",
-        {"cuda:0": "opencl:0"},
-    )
+    advice = f"CUDA devices need NVIDIA's driver ({LIBRARY}): install it, or compile the program for others"
 
     def devices(self) -> list[Device]:
         return list(cuda_devices()[0])

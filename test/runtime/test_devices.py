@@ -65,6 +65,7 @@ def test_default_and_mapped(device: Any) -> None:
         ),
         ({"opencl:0": "opencl"}, {"opencl:0": "opencl:9"}, r"'opencl:0' \(mapped to 'opencl:9'\)"),
         ({"cuda:0": "opencl"}, {}, "needs device 'cuda:0'.*\n.*\n.*'cuda:0': 'opencl:0'"),
+        ({"opencl:0": "cuda"}, {}, r"needs device 'opencl:0' \(compiled for 'cuda'\)"),
         ({"cuda:0": "cuda"}, {}, "needs device 'cuda:0'.*\n.*\n.*CUDA devices need NVIDIA's driver"),
         ({"board:0": "board"}, {}, "needs backend 'board', which is not installed\n.*installed: .*blas"),
         ({"cpu:3": "cpu"}, {}, "needs device 'cpu:3'.*\n.*\n.*'cpu:3': 'cpu:0'"),
