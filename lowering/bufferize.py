@@ -29,6 +29,7 @@ from devscope.lowering.legal import check_module
 from devscope.lowering.lift_control_flow import lift_control_flow
 from devscope.lowering.mlir_util import RunPasses
 from devscope.lowering.pipelines import SCHEDULE, apply_schedule, pipeline
+from devscope.lowering.placed_results import place_results
 from devscope.lowering.separate_results import separate_results
 from devscope.lowering.small_powers import multiply_small_powers
 from devscope.lowering.target import Options, Rule, Schedule, Target, choose
@@ -103,6 +104,7 @@ def to_buffers(
     run_passes(module.operation, pipeline("bufferize"))
     _make_dense(module)
     run_passes(module.operation, pipeline("simplify_buffers"))
+    place_results(module)
 
 
 def _legalize(module: Any, run_passes: RunPasses) -> None:
@@ -280,6 +282,8 @@ def _begin_apart(module: Any) -> None:
 
 
 def _writes_over(op: Any, number: int) -> bool:
+    if op.name == "tensor.insert_slice":
+        return number == 1
     return op.name.startswith("linalg.") and number >= len(op.operands) - len(op.results)
 
 
