@@ -1,21 +1,22 @@
-"""``stablehlo.fft``: products with matrices of roots of unity, of transforms that are cut into short ones.
+"""``stablehlo.fft``: steps of short transforms that are written out, and products with matrices of roots of unity.
 
-The number of elements n = rows * columns, the one at ``r * columns + c`` of what is given, and at ``k1 + rows * k2``
-of the transform (Cooley and Tukey's algorithm, in the order of Bailey's "four steps", of 1990): transforms along the
-rows, products with roots of unity, an exchange of k1 and c, transforms along the columns. Real and imaginary parts
-stand in front of what is transformed, so that a short transform of all that is behind is one matrix product. Of real
-numbers, what has a conjugate twin is left out.
+Real and imaginary parts are arrays of their own, and all of a step is arithmetic of slices of them. A transform of elements
+with others behind them is one of Stockham's (Cochran et al., "What is the fast Fourier transform?", 1967):
+a step leaves them in order. If there is nothing behind them, the number of elements n = rows * columns, the one at
+``r * columns + c`` of what is given, and at ``k1 + rows * k2`` of the transform (in the order of Bailey's "four steps", of
+1990): transforms along the rows, products with roots of unity, an exchange of k1 and c, transforms along the columns.
 """
 
 import math
-from collections.abc import Callable, Mapping
-from functools import cache, partial
+from collections.abc import Callable, Mapping, Sequence
+from functools import cache, partial, reduce
 from typing import Any
 
 import numpy as np
 
 from devscope.lowering import mlir_util
 from devscope.lowering.stablehlo.arrays import Array, Text
+from devscope.lowering.stablehlo.butterflies import MOST_PRIME, Body, Complex, Scalar, factors
 from devscope.lowering.stablehlo.templates import (
     axes_map,
     commas,
@@ -28,48 +29,64 @@ from devscope.lowering.stablehlo.templates import (
     tensor,
 )
 
-_PASS = 100
-"""What it takes to read and write an element, in multiplications of a product."""
+Parts = list[Array]
+"""Real and imaginary parts, or real ones alone."""
+
+_COSTS = {2: 26, 3: 28, 4: 30, 5: 33, 7: 40, 11: 60, 13: 70}
+"""Lengths of transforms that are written out, and what a step takes with them."""
+
+_LANES = 8
+"""Elements behind those that are transformed, at least: they are computed with at once."""
+
+_LONG = 128
+"""Elements of which rows and columns are long enough."""
+
+_LONG_PRIME = 150
+"""Elements from which on a convolution is faster than a product, if their number cannot be cut."""
 
 
 @cache
-def _cut(n: int) -> int:
-    """Into how many rows a transform of ``n`` elements is cut; ``n`` where it is one product."""
-    return min(_divisors(n), key=lambda rows: (_work(n, rows), rows))
+def _steps(n: int) -> tuple[int, ...]:
+    """The lengths of short transforms that one of ``n`` elements is cut into."""
+    if n == 1:
+        return ()
+    found = [(step, *_steps(n // step)) for step in _COSTS if n % step == 0]
+    return min(found, key=lambda steps: (sum(_COSTS[step] for step in steps), -steps[0]))
 
 
-@cache
-def _divisors(n: int) -> list[int]:
-    small = [d for d in range(2, math.isqrt(n) + 1) if n % d == 0]
-    return [n, *small, *(n // d for d in small)]
+def _together(outer: int) -> int:
+    """How many of ``outer`` short transforms are made at once, element by element: a few lines of a cache, as what is
+    a power of two apart, and far, falls into few sets of it."""
+    if outer < _LANES:
+        return 1
+    few = max(d for d in range(1, 8 * _LANES + 1) if outer % d == 0)
+    return few if few >= _LANES else outer
 
 
-def _work(n: int, rows: int) -> float:
-    """Per element."""
-    if rows == n:
-        return min(_direct_work(n), _chirp_work(n))
-    return sum(_work(part, _cut(part)) for part in (rows, n // rows)) + _PASS
+def _is_smooth(n: int) -> bool:
+    return max(factors(n), default=1) <= MOST_PRIME
 
 
-def _direct_work(n: int) -> float:
-    return 8 * n + _PASS
-
-
-def _chirp_work(n: int) -> float:
-    """That of `_by_convolution`, which is for prime numbers of elements."""
-    longer = _convolution_length(n)
-    is_prime = _divisors(n) == [n]
-    return (2 * _work(longer, _cut(longer)) + 3 * _PASS) * longer / n if is_prime and n > 2 else math.inf
+def _columns(n: int, inner: int) -> int:
+    """Of elements with ``inner`` behind them; 1 if they are no matrix."""
+    if not _is_smooth(n):
+        return n // factors(n)[-1]
+    if inner >= _LANES or n < _LONG:
+        return 1
+    return min((d for d in range(1, n + 1) if n % d == 0), key=lambda d: (abs(d - n // d), d))
 
 
 def _convolution_length(n: int) -> int:
     return 1 << (2 * n - 2).bit_length()
 
 
-def _elements(n: int, count: int) -> int:
+def _elements(n: int, count: int, inner: int) -> int:
     """How many of ``n`` elements `_transform` is given if the first ``count`` are not zero: whole rows."""
-    columns = n // _cut(n)
-    return count if columns == 1 else columns * _elements(n // columns, -(-count // columns))
+    columns = _columns(n, inner)
+    if columns > 1:
+        return columns * _elements(n // columns, -(-count // columns), columns * inner)
+    row = n // _steps(n)[0] if n > 1 and _is_smooth(n) else 1
+    return -(-count // row) * row
 
 
 def _roots(turns: Any, n: int, sign: int) -> Any:
@@ -86,123 +103,211 @@ def _matrix(rows: int, columns: int, n: int, sign: int) -> Any:
     return _roots(np.outer(np.arange(rows), np.arange(columns)), n, sign)
 
 
-def _parts(value: Array) -> list[Array]:
-    """Real and imaginary parts, of which the first dimension is two."""
-    return [value.part(0, n, n + 1).reshape(*value.extents[1:]) for n in range(value.extents[0])]
-
-
-def _whole(real: Array, imag: Array) -> Array:
-    return real.reshape(1, *real.extents).join(0, imag.reshape(1, *imag.extents))
-
-
-def _pad(value: Array, axis: int, extent: int) -> Array:
-    """By zeros behind it."""
-    zeros = list(value.extents)
-    zeros[axis] = extent - value.extents[axis]
-    return value.join(axis, value.text.constant(np.zeros(zeros), value.of)) if zeros[axis] else value
-
-
-def _times(value: Array, roots: Any, is_turned: bool = False) -> Array:
-    """Parts times complex constants, of dimensions 1 and 3 of five, which change places if ``is_turned``."""
-    text, of = value.text, value.of
-    a, b = _parts(value)
-    # Each part is a sum of products of both, so that one operation makes both.
-    c, d = (text.constant(np.stack(both), of) for both in ((roots.real, roots.imag), (-roots.imag, roots.real)))
-    first, last = (3, 1) if is_turned else (1, 3)
-    extents = tuple(value.extents[dim] for dim in (0, first, 2, last, 4))
-    given, type_, parallel = (a, b, c, d), tensor(extents, of), commas(['"parallel"'] * 5)
-    axes = [first, 2, last, 4], [first, 2, last, 4], [0, first, last], [0, first, last], range(5)
-    name = text.add(
-        f"linalg.generic {{indexing_maps = [{commas(axes_map(5, one) for one in axes)}], "
-        f"iterator_types = [{parallel}]}} "
-        f"ins({commas(one.name for one in given)} : {commas(one.type for one in given)}) "
-        f"outs({text.room(extents, of)} : {type_}) {{\n"
-        f"^bb0(%a: {of}, %b: {of}, %c: {of}, %d: {of}, %old: {of}):\n"
-        f"%first = arith.mulf %a, %c : {of}\n%second = arith.mulf %b, %d : {of}\n"
-        f"%sum = arith.addf %first, %second : {of}\nlinalg.yield %sum : {of}\n"
-        f"}} -> {type_}"
-    )
-    return Array(text, name, extents, of)
+def _pad(value: Array, extent: int) -> Array:
+    """By zeros behind the elements in the middle of three dimensions."""
+    outer, given, inner = value.extents
+    if extent == given:
+        return value
+    return value.join(1, value.text.constant(np.zeros((outer, extent - given, inner)), value.of))
 
 
 def _transform(
-    value: Array, n: int, sign: int, scale: float = 1.0, is_half: bool = False, is_real: bool = False
-) -> Array:
-    """Along the third dimension of four: parts, what is in front, elements, and what is behind.
+    value: Parts, n: int, sign: int, scale: float = 1.0, is_half: bool = False, is_real: bool = False
+) -> Parts:
+    """Along the second dimension of three: what is in front, elements, and what is behind.
 
     ``value`` has one part if it is real, and the first elements of ``n`` if all others are zero. ``is_half``: only
     the first half is made, and what is in the middle, or a few more; ``is_real``: only real parts.
     """
-    parts, outer, given, inner = value.extents
-    rows = _cut(n)
-    columns = n // rows
-    if rows == n and _chirp_work(n) < _direct_work(n):
-        return _by_convolution(value, n, sign, scale, is_half, is_real)
-    if rows == n:
-        made = n // 2 + 1 if is_half else n
-        roots = scale * _matrix(made, given, n, sign)
-        matrix = np.block([[roots.real, -roots.imag], [roots.imag, roots.real]])
-        matrix = matrix[: made if is_real else None, : parts * given]
-        behind = value.permute(0, 2, 1, 3).reshape(parts * given, outer * inner)
-        product = value.text.constant(matrix, value.of) @ behind
-        return product.reshape(len(matrix) // made, made, outer, inner).permute(0, 2, 1, 3)
-    given //= columns
-    behind = value.reshape(parts, outer, given, columns * inner).permute(0, 2, 1, 3)
-    behind = behind.reshape(parts, 1, given, outer * columns * inner)
-    first = _transform(behind, rows, sign).reshape(2, rows, outer, columns, inner)
-    roots = _matrix(rows, columns, n, sign)
-    # Lines of several elements change places on the way; of single ones that is faster by itself.
-    turned = _times(first, roots, inner > 1)
-    turned = turned if inner > 1 else turned.permute(0, 3, 2, 1, 4)
-    second = _transform(
-        turned.reshape(2, 1, columns, outer * rows * inner), columns, sign, scale, is_half, is_real
-    )
-    parts, _, made, _ = second.extents
-    done = second.reshape(parts, made, outer, rows * inner).permute(0, 2, 1, 3)
-    return done.reshape(parts, outer, made * rows, inner)
+    outer, given, inner = value[0].extents
+    columns = _columns(n, inner)
+    if columns == 1:
+        how = _by_steps if n > 1 and _is_smooth(n) else _by_convolution if n > _LONG_PRIME else _by_product
+        together = _together(outer) if inner < _LANES and how is _by_steps else 1
+        if together == 1:
+            return how(value, n, sign, scale, is_half, is_real)
+        apart = outer // together
+        behind = [part.reshape(apart, together, given, inner).permute(0, 2, 1, 3) for part in value]
+        behind = [part.reshape(apart, given, together * inner) for part in behind]
+        done = how(behind, n, sign, scale, is_half, is_real)
+        made = done[0].extents[1]
+        done = [part.reshape(apart, made, together, inner).permute(0, 2, 1, 3) for part in done]
+        return [part.reshape(outer, made, inner) for part in done]
+    rows = n // columns
+    behind = [part.reshape(outer, given // columns, columns * inner) for part in value]
+    roots = np.repeat(_matrix(rows, columns, n, sign), inner, axis=1)
+    if _is_smooth(n):
+        first = _by_steps(behind, rows, sign, roots=roots)
+    else:
+        first = _times(_transform(behind, rows, sign), roots)
+    turned = [part.reshape(outer, rows, columns, inner).permute(0, 2, 1, 3) for part in first]
+    turned = [part.reshape(outer, columns, rows * inner) for part in turned]
+    second = _transform(turned, columns, sign, scale, is_half, is_real)
+    return [part.reshape(outer, part.extents[1] * rows, inner) for part in second]
 
 
-def _by_convolution(value: Array, n: int, sign: int, scale: float, is_half: bool, is_real: bool) -> Array:
+def _by_product(value: Parts, n: int, sign: int, scale: float, is_half: bool, is_real: bool) -> Parts:
+    """As `_transform`, with a matrix of roots of unity."""
+    outer, given, inner = value[0].extents
+    made = n // 2 + 1 if is_half else n
+    roots = scale * _matrix(made, given, n, sign)
+    matrix = np.block([[roots.real, -roots.imag], [roots.imag, roots.real]])
+    matrix = matrix[: made if is_real else None, : len(value) * given]
+    columns = [part.permute(1, 0, 2).reshape(given, outer * inner) for part in value]
+    product = value[0].text.constant(matrix, value[0].of) @ reduce(lambda a, b: a.join(0, b), columns)
+    parts = [product.part(0, first, first + made) for first in range(0, len(matrix), made)]
+    return [part.reshape(made, outer, inner).permute(1, 0, 2) for part in parts]
+
+
+def _by_convolution(value: Parts, n: int, sign: int, scale: float, is_half: bool, is_real: bool) -> Parts:
     """As `_transform`, of a number of elements that cannot be cut, by transforms of more that can (Bluestein, 1970).
 
     As 2 j k = j^2 + k^2 - (k - j)^2, it is a convolution with roots of unity, between products with them.
     """
-    parts, outer, given, inner = value.extents
+    _, given, inner = value[0].extents
     longer, at = _convolution_length(n), np.arange(n)
-    roots = _roots(at * at, 2 * n, sign)
+    roots = _roots(at * at, 2 * n, sign)[:, None]
     filter_ = np.zeros(longer, complex)
-    filter_[:n] = roots.conj()
-    filter_[longer - n + 1 :] = roots[:0:-1].conj()
-    spectrum = np.fft.fft(filter_) * (scale / longer)
-    value = value if parts == 2 else _pad(value, 0, 2)
-    product = _times(value.reshape(2, 1, outer, given, inner), roots[None, :given])
-    product = _pad(product.reshape(2, outer, given, inner), 2, _elements(longer, given))
-    product = _transform(product, longer, -1).reshape(2, 1, outer, longer, inner)
-    product = _times(product, spectrum[None]).reshape(2, outer, longer, inner)
+    filter_[:n] = roots[:, 0].conj()
+    filter_[longer - n + 1 :] = roots[:0:-1, 0].conj()
+    spectrum = np.fft.fft(filter_)[:, None] * (scale / longer)
+    product = [_pad(part, _elements(longer, given, inner)) for part in _times(value, roots[:given])]
+    product = _times(_transform(product, longer, -1), spectrum)
     made = n // 2 + 1 if is_half else n
-    result = _transform(product, longer, 1).part(2, 0, made)
-    result = _times(result.reshape(2, 1, outer, made, inner), roots[None, :made])
-    parts = 1 if is_real else 2
-    return result.part(0, 0, parts).reshape(parts, outer, made, inner)
+    result = [part.part(1, 0, made) for part in _transform(product, longer, 1)]
+    return _times(result, roots[:made], is_real)
 
 
-def _of_real_numbers(value: Array) -> Array:
-    """Parts of the first half of the transform, and what is in the middle, along the last of two dimensions."""
+def _by_steps(
+    value: Parts,
+    n: int,
+    sign: int,
+    scale: float = 1.0,
+    is_half: bool = False,
+    is_real: bool = False,
+    roots: Any = None,
+) -> Parts:
+    """As `_transform`. The result is multiplied by ``roots``, of elements and what is behind them."""
+    outer, left, inner = value[0].extents
+    whole, behind = n, inner
+    for step in _steps(n):
+        whole //= step
+        is_last = whole == 1
+        turns = _matrix(step, whole, step * whole, sign)[:, :, None]
+        if is_last and roots is not None:
+            turns = roots.reshape(step, 1, behind)
+        value = _step(
+            [part.reshape(outer, left // whole, whole, behind) for part in value],
+            sign,
+            turns * scale if is_last else turns,
+            step // 2 + 1 if is_last and is_half else step,
+            is_last and is_real,
+        )
+        left, behind = whole, value[0].extents[2] * behind
+        value = [part.reshape(outer, left, behind) for part in value]
+    return [part.reshape(outer, behind // inner, inner) for part in value]
+
+
+def _step(value: Parts, sign: int, roots: Any, made: int, is_real: bool) -> Parts:
+    """The first ``made`` elements of short transforms along the second dimension of four, times ``roots``, whose
+    dimensions are these elements and the last two of ``value``; they stand in the third dimension, then."""
+    outer, given, left, inner = value[0].extents
+    operation, body = _Elementwise(value[0].text, (outer, left, inner), value[0].of), Body(value[0].of)
+    values: list[Complex] = [(None, None)] * len(roots)
+    for at in range(given):
+        re, im, *_ = [*(operation.operand(part.at(1, str(at)), [0, 1, 2]) for part in value), None]
+        values[at] = re, im
+    axes = [axis + 1 for axis, extent in enumerate(roots.shape[1:]) if extent > 1]
+    results: list[Complex] = []
+    for result, root in zip(body.transform(values, sign)[:made], roots, strict=False):
+        if (root == root.flat[0].real).all():
+            results.append(body.scaled(result, float(root.flat[0].real)))
+        else:
+            results.append(body.product(result, *operation.constant(root, axes)))
+    done = operation.done(body, [result[part] for part in range(2 - is_real) for result in results])
+    return [_side_by_side(done[first : first + made]) for first in range(0, len(done), made)]
+
+
+def _side_by_side(arrays: Sequence[Array]) -> Array:
+    """Arrays with one more dimension, the last one but one, along which they stand."""
+    text, of, (outer, left, inner) = arrays[0].text, arrays[0].of, arrays[0].extents
+    extents = outer, left, len(arrays), inner
+    whole = Array(text, text.room(extents, of), extents, of)
+    for place, each in enumerate(arrays):
+        whole = whole.put(2, str(place), each)
+    return whole
+
+
+def _times(value: Parts, roots: Any, is_real: bool = False) -> Parts:
+    """Parts times complex constants, of the last two dimensions, or the same for all of the last one."""
+    operation, body = _Elementwise(value[0].text, value[0].extents, value[0].of), Body(value[0].of)
+    re, im, *_ = [*(operation.operand(part, [0, 1, 2]) for part in value), None]
+    axes = [axis + 1 for axis, extent in enumerate(roots.shape) if extent > 1]
+    product = body.product((re, im), *operation.constant(roots, axes))
+    return operation.done(body, product[: 2 - is_real])
+
+
+class _Elementwise:
+    """An operation on elements of three dimensions, with several results."""
+
+    def __init__(self, text: Text, extents: tuple[int, ...], of: str) -> None:
+        self._text, self._extents, self._of = text, extents, of
+        self._operands: list[tuple[Array, list[int]]] = []
+
+    def operand(self, array: Array, axes: list[int]) -> str:
+        """What an element of ``array``, which has these dimensions, is called."""
+        self._operands.append((array, axes))
+        return f"%e{len(self._operands) - 1}"
+
+    def constant(self, roots: Any, axes: list[int]) -> tuple[str, str]:
+        """What the parts of complex constants are called."""
+        squeezed = roots.reshape([extent for extent in roots.shape if extent > 1])
+        re, im = (
+            self.operand(self._text.constant(part, self._of), axes) for part in (squeezed.real, squeezed.imag)
+        )
+        return re, im
+
+    def done(self, body: Body, results: Sequence[Scalar]) -> Parts:
+        of, count, arrays = self._of, len(results), [array for array, _ in self._operands]
+        names = [body.named(result) for result in results]
+        type_ = tensor(self._extents, of)
+        types, parallel = commas([type_] * count), commas(['"parallel"'] * 3)
+        maps = [axes_map(3, axes) for axes in (*(axes for _, axes in self._operands), *[range(3)] * count)]
+        arguments = [
+            f"%{kind}{n}: {of}" for kind, total in (("e", len(arrays)), ("o", count)) for n in range(total)
+        ]
+        name = self._text.add(
+            f"linalg.generic {{indexing_maps = [{commas(maps)}], iterator_types = [{parallel}]}} "
+            f"ins({commas(array.name for array in arrays)} : {commas(array.type for array in arrays)}) "
+            f"outs({commas([self._text.room(self._extents, of)] * count)} : {types}) {{\n"
+            f"^bb0({commas(arguments)}):\n"
+            + "\n".join(body.lines)
+            + f"\nlinalg.yield {commas(names)} : {commas([of] * count)}\n}} -> ({types})",
+            count,
+        )
+        numbered = [f"{name}#{n}" for n in range(count)] if count > 1 else [name]
+        return [Array(self._text, each, self._extents, of) for each in numbered]
+
+
+def _of_real_numbers(value: Array) -> Parts:
+    """The first half of the transform, and what is in the middle, along the last of two dimensions."""
     outer, n = value.extents
-    made = _transform(value.reshape(1, outer, n, 1), n, -1, is_half=True)
-    return made.reshape(2, outer, made.extents[2]).part(2, 0, n // 2 + 1)
+    made = _transform([value.reshape(outer, n, 1)], n, -1, is_half=True)
+    return [part.part(1, 0, n // 2 + 1).reshape(outer, n // 2 + 1) for part in made]
 
 
-def _to_real_numbers(value: Array, n: int, scale: float = 1.0) -> Array:
-    """Of the first half, in the last of three dimensions, of what is conjugate symmetric.
+def _to_real_numbers(value: Parts, n: int, scale: float = 1.0) -> Array:
+    """Of the first half, in the last of two dimensions, of what is conjugate symmetric.
 
     What is real in it has no twin; its imaginary part is ignored, as only real parts are made.
     """
-    _, outer, count = value.extents
+    outer, count = value[0].extents
     at = np.arange(count)
-    weights = value.text.constant(np.where((at == 0) | (2 * at == n), scale, 2 * scale), value.of)
-    value = _pad(value * weights.broadcast([0, 1], value.extents), 2, _elements(n, count))
-    return _transform(value.reshape(2, outer, value.extents[2], 1), n, 1, is_real=True).reshape(outer, n)
+    weights = value[0].text.constant(np.where((at == 0) | (2 * at == n), scale, 2 * scale), value[0].of)
+    weights = weights.broadcast([0], value[0].extents)
+    padded = [_pad((part * weights).reshape(outer, count, 1), _elements(n, count, 1)) for part in value]
+    (made,) = _transform(padded, n, 1, is_real=True)
+    return made.reshape(outer, n)
 
 
 def expand_fft(op: Any) -> None:
@@ -219,19 +324,18 @@ def expand_fft(op: Any) -> None:
     scale = 1.0 / math.prod(lengths) if sign > 0 else 1.0
     outer = math.prod(extents[:-1])
     axes = [*range(len(extents) - len(lengths), len(extents))]
-    if kind == "RFFT":
-        value = _of_real_numbers(given.reshape(outer, extents[-1]))
-    else:
-        value = _whole(given.real(), given.imag())
+    value = [given.real(), given.imag()] if kind != "RFFT" else _of_real_numbers(given.reshape(outer, extents[-1]))
     extents = [*extents[:-1], shape(result)[-1] if kind == "RFFT" else extents[-1]]
     for axis in reversed(axes if kind in ("FFT", "IFFT") else axes[:-1]):
         lanes = math.prod(extents[:axis]), extents[axis], math.prod(extents[axis + 1 :])
         is_last = axis == axes[0] and kind == "IFFT"
-        value = _transform(value.reshape(2, *lanes), lanes[1], sign, scale if is_last else 1.0)
+        value = [part.reshape(*lanes) for part in value]
+        value = _transform(value, lanes[1], sign, scale if is_last else 1.0)
     if kind == "IRFFT":
-        made = _to_real_numbers(value.reshape(2, outer, extents[-1]), lengths[-1], scale).reshape(*shape(result))
+        value = [part.reshape(outer, extents[-1]) for part in value]
+        made = _to_real_numbers(value, lengths[-1], scale).reshape(*shape(result))
     else:
-        real, imag = _parts(value.reshape(2, *extents))
+        real, imag = (part.reshape(*extents) for part in value)
         made = real.with_imag(imag, str(element(result)))
     expand(op, text.result([made]))
 
@@ -241,29 +345,26 @@ def _operands(op: Any) -> tuple[Text, list[Array]]:
     return text, [text.operand(n, operand.type) for n, operand in enumerate(op.operands)]
 
 
-def _flat(value: Array) -> tuple[int, int]:
-    *outer, n = value.extents
-    return math.prod(outer), n
+def _flat(value: Array) -> Array:
+    return value.reshape(math.prod(value.extents[:-1]), value.extents[-1])
 
 
 def _of_parts(sign: int, op: Any) -> str:
-    text, (real, imag) = _operands(op)
-    outer, n = _flat(real)
-    value = _transform(_whole(real, imag).reshape(2, outer, n, 1), n, sign)
-    return text.result(_parts(value.reshape(2, *shape(op.results[0].type))))
+    text, value = _operands(op)
+    outer, n = _flat(value[0]).extents
+    made = _transform([part.reshape(outer, n, 1) for part in value], n, sign)
+    return text.result([part.reshape(*shape(op.results[0].type)) for part in made])
 
 
 def _of_real(op: Any) -> str:
     text, (value,) = _operands(op)
-    half = _of_real_numbers(value.reshape(*_flat(value)))
-    return text.result(_parts(half.reshape(2, *shape(op.results[0].type))))
+    return text.result([part.reshape(*shape(op.results[0].type)) for part in _of_real_numbers(_flat(value))])
 
 
 def _to_real(op: Any) -> str:
     text, (real, imag, *_) = _operands(op)
     extents = shape(op.results[0].type)
-    made = _to_real_numbers(_whole(real, imag).reshape(2, *_flat(real)), extents[-1])
-    return text.result([made.reshape(*extents)])
+    return text.result([_to_real_numbers([_flat(real), _flat(imag)], extents[-1]).reshape(*extents)])
 
 
 PARTS: Mapping[str, Callable[[Any], str]] = {

@@ -184,21 +184,22 @@ def test_fft(program: Any) -> None:
     np.testing.assert_allclose(program.run("fft", x), np.fft.fft(x), atol=1e-12)
 
 
-@pytest.mark.parametrize("n", [8, 132, 769])
+@pytest.mark.parametrize("n", [1, 12, 23, 132, 160, 769])
 def test_fft_of_real_numbers(n: int) -> None:
-    """As one product, cut, and, as a long prime number of them, by a convolution; there and back."""
+    """One element, steps of all transforms at once, one product, steps of rows and of columns, twice, and a
+    convolution, of a long prime number; there and back."""
     text = f"""
-      func.func @main(%x: tensor<3x{n}xf64>, %c: tensor<3x{n // 2 + 1}xcomplex<f64>>)
-          -> (tensor<3x{n // 2 + 1}xcomplex<f64>>, tensor<3x{n}xf64>) {{
+      func.func @main(%x: tensor<8x{n}xf64>, %c: tensor<8x{n // 2 + 1}xcomplex<f64>>)
+          -> (tensor<8x{n // 2 + 1}xcomplex<f64>>, tensor<8x{n}xf64>) {{
         %0 = stablehlo.fft %x, type = RFFT, length = [{n}]
-          : (tensor<3x{n}xf64>) -> tensor<3x{n // 2 + 1}xcomplex<f64>>
+          : (tensor<8x{n}xf64>) -> tensor<8x{n // 2 + 1}xcomplex<f64>>
         %1 = stablehlo.fft %c, type = IRFFT, length = [{n}]
-          : (tensor<3x{n // 2 + 1}xcomplex<f64>>) -> tensor<3x{n}xf64>
-        return %0, %1 : tensor<3x{n // 2 + 1}xcomplex<f64>>, tensor<3x{n}xf64>
+          : (tensor<8x{n // 2 + 1}xcomplex<f64>>) -> tensor<8x{n}xf64>
+        return %0, %1 : tensor<8x{n // 2 + 1}xcomplex<f64>>, tensor<8x{n}xf64>
       }}"""
     rng = np.random.default_rng(n)
-    x = rng.standard_normal((3, n))
-    c = rng.standard_normal((3, n // 2 + 1)) + 1j * rng.standard_normal((3, n // 2 + 1))
+    x = rng.standard_normal((8, n))
+    c = rng.standard_normal((8, n // 2 + 1)) + 1j * rng.standard_normal((8, n // 2 + 1))
     forward, back = devscope.run(text, x, c, cache=False)
     np.testing.assert_allclose(forward, np.fft.rfft(x), atol=1e-12)
     np.testing.assert_allclose(back, np.fft.irfft(c, n), atol=1e-12)
