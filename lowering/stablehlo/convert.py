@@ -139,6 +139,7 @@ def _prepare(module: Any, run_passes: RunPasses) -> None:
     round_steps(module)
     if any("!quant." in str(type_) for type_, _ in mlir_util.types(mlir_util.walk(module.operation)[1:])):
         from devscope.lowering.stablehlo.quantised import (
+            compute_with_real_numbers,
             move_as_integers,
             scale_along_axes,
             widen_storage,
@@ -146,6 +147,7 @@ def _prepare(module: Any, run_passes: RunPasses) -> None:
 
         widen_storage(module)
         move_as_integers(module)
+        compute_with_real_numbers(module)
         scale_along_axes(module)
         run_passes(module.operation, "builtin.module(func.func(stablehlo-legalize-quant-to-math))")
     names = {op.name for op in mlir_util.walk(module.operation)}

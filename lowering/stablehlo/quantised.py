@@ -2,7 +2,9 @@
 last, and operations that move such numbers or have regions.
 """
 
+import math
 import re
+from functools import partial
 from typing import Any
 
 from devscope.lowering import mlir_util
@@ -108,17 +110,57 @@ def _is_uniform(type_: Any) -> bool:
 _COMPUTED = ("stablehlo.add", "stablehlo.convolution", "stablehlo.dot_general")
 
 
-def scale_along_axes(module: Any) -> None:
-    """Expand what makes and takes numbers with scales along a dimension that is not the last: upstream leaves these.
+def compute_with_real_numbers(module: Any) -> None:
+    """Sums and products are those of real numbers, rounded once, as they are defined.
 
-    What computes with such numbers does so with real ones, as it is defined.
+    Upstream cuts off parts of what it stores in few bits, and wraps around. Sums in 32 bits stay sums of integers.
     """
     for op in mlir_util.named(module.operation, *_COMPUTED):
-        if any(_scales(value.type) for value in (*op.operands, *op.results)):
-            for number, value in enumerate(op.operands):
-                op.operands[number] = _real(op, value)
-            if _is_quantised(result := op.results[0]):
-                retype_result(result, _real_type(result.type), "stablehlo.uniform_quantize")
+        result = op.results[0]
+        if not any(_is_uniform(value.type) for value in (*op.operands, result)) or _is_sum_of_integers(op):
+            continue
+        for number, value in enumerate(op.operands):
+            op.operands[number] = _real(op, value)
+        if _is_quantised(result):
+            retype_result(result, _real_type(result.type), "stablehlo.uniform_quantize")
+
+
+def _is_sum_of_integers(op: Any) -> bool:
+    """Whether the integers that are stored are summed, or their products, to what is stored in 32 bits.
+
+    A scale that is the product of those of the operands, but for its last digits, becomes that product.
+    """
+    quant: Any = load("_mlir_libs._mlirDialectsQuant")  # which knows the types of elements from here on
+    left, right, made = (element(value.type) for value in (*op.operands, *op.results))
+    if not (_is_uniform(left) and _is_uniform(right) and _is_uniform(made)):
+        return False
+    if made.storage_type_integral_width < 32 or any(_scales(value.type) for value in (*op.operands, *op.results)):
+        return False
+    if op.name == "stablehlo.add":
+        return left == right == made
+    is_one = isinstance(made, quant.UniformQuantizedType)
+    if not isinstance(left, quant.UniformQuantizedType) or isinstance(right, quant.UniformQuantizedType) != is_one:
+        return False
+    scales, zeros = ([made.scale], [made.zero_point]) if is_one else (made.scales, made.zero_points)
+    exact = [left.scale * scale for scale in ([right.scale] if is_one else right.scales)]
+    if any(zeros) or not all(map(partial(math.isclose, rel_tol=1e-6), scales, exact)):
+        return False
+    stored, limits = (
+        (made.flags, made.storage_type, made.expressed_type),
+        (made.storage_type_min, made.storage_type_max),
+    )
+    if is_one:
+        of = quant.UniformQuantizedType.get(*stored, exact[0], 0, *limits)
+    else:
+        of = quant.UniformQuantizedPerAxisType.get(*stored, exact, zeros, made.quantized_dimension, *limits)
+    if of != made:
+        result = op.results[0]
+        retype_result(result, ir.Type.parse(tensor(shape(result.type), of), op.context), _BITS)
+    return True
+
+
+def scale_along_axes(module: Any) -> None:
+    """Expand what makes and takes numbers with scales along a dimension that is not the last: upstream leaves these."""
     for op in mlir_util.named(module.operation, "stablehlo.uniform_quantize"):
         given, made = op.operands[0], op.results[0].type
         if _is_quantised(given) and (_scales(given.type) or _scales(made)):

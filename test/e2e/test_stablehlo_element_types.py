@@ -182,6 +182,15 @@ func.func @rows_of_weights(%x: !given, %w: !weights) -> !made {
   %0 = stablehlo.dot_general %x, %w, contracting_dims = [1] x [1] : (!given, !weights) -> !made
   return %0 : !made
 }
+!few = tensor<1x4x!quant.uniform<i8:f32, 0.02:5>>
+!square = tensor<4x4x!quant.uniform<i8:f32, 0.03>>
+!many = tensor<1x4x!quant.uniform<i32:f32, 0.00060000001>>
+func.func @products(%x: !few, %w: !square, %more: !many) -> (!few, !many) {
+  %0 = stablehlo.dot_general %x, %w, contracting_dims = [1] x [0] : (!few, !square) -> !few
+  %1 = stablehlo.dot_general %x, %w, contracting_dims = [1] x [0] : (!few, !square) -> !many
+  %2 = stablehlo.add %1, %more : !many
+  return %0, %2 : !few, !many
+}
 !half = !quant.uniform<i8:f32, 0.5:3>
 func.func @quantised_regions(%x: tensor<2x3x!half>, %zero: tensor<!half>, %turns: tensor<i32>)
     -> (tensor<2x!half>, tensor<2x3x!half>, tensor<2x3x!half>) {
@@ -388,6 +397,16 @@ def test_quantised_numbers_without_sign(program: Any) -> None:
     np.testing.assert_array_equal(total, np.array([-25, 21, 38.75], np.float32))
     np.testing.assert_array_equal(same, x)
     np.testing.assert_array_equal(stored, np.array([0, 180, 255], np.uint8))
+
+
+def test_quantised_products(program: Any) -> None:
+    """They are rounded once, and end where the storage does; in 32 bits they are exact."""
+    rng = np.random.default_rng(6)
+    x, w = (rng.integers(-128, 128, shape).astype(np.int8) for shape in ((1, 4), (4, 4)))
+    exact = (x.astype(np.int32) - 5) @ w
+    few, many = program.run("products", x, w, np.arange(4, dtype=np.int32).reshape(1, 4))
+    np.testing.assert_array_equal(few, np.clip(np.round(exact * 0.03) + 5, -128, 127))
+    np.testing.assert_array_equal(many, exact + np.arange(4))
 
 
 def test_quantised_numbers_in_regions(program: Any) -> None:
