@@ -32,7 +32,7 @@ _EXPANSIONS: Mapping[str, str] = {
     "stablehlo.get_dimension_size": "shapes.expand_size",
     "stablehlo.set_dimension_size": "shapes.expand_set_size",
     "stablehlo.select_and_scatter": "windows.expand_select_and_scatter",
-    "stablehlo.reduce_window": "windows.expand_reduce_window",
+    "stablehlo.reduce_window": "running.expand_reduce_window",
     "stablehlo.batch_norm_inference": "batch_norm.expand_inference",
     "stablehlo.batch_norm_training": "batch_norm.expand_training",
     "stablehlo.batch_norm_grad": "batch_norm.expand_gradients",

@@ -7,7 +7,14 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from devscope.lowering.interop.bindings import ir
-from devscope.lowering.stablehlo.templates import commas, element, extents_of, shape, tensor
+from devscope.lowering.stablehlo.templates import (
+    RETURN,
+    commas,
+    element,
+    extents_of,
+    shape,
+    tensor,
+)
 
 Step = Callable[[Callable[[str], None]], Sequence[str]]
 """Emits what becomes of ``%x``, the element at ``%i``, and of ``%was0``, ``%was1``, ...: names of the new ones."""
@@ -28,7 +35,7 @@ def running_extremum(is_max: bool, op: Any) -> str:
         emit(f"%best = arith.select %taken, %x, %was0 : {of}\n%place = arith.select %taken, %at, %was1 : i64")
         return "%best", "%place"
 
-    return _scan(op, [_worst(of, is_max), "0 : i64"], step)
+    return _whole(op, [f"arith.constant {_worst(of, is_max)}", "arith.constant 0 : i64"], step)
 
 
 def running_log_sum(op: Any) -> str:
@@ -44,7 +51,7 @@ def running_log_sum(op: Any) -> str:
         emit(f"%stays = arith.andi %none, %sure : i1\n%total = arith.select %stays, %most, %sum : {of}")
         return ("%total",)
 
-    return _scan(op, [_worst(of, True)], step)
+    return _whole(op, [f"arith.constant {_worst(of, True)}"], step)
 
 
 def _worst(of: Any, is_max: bool) -> str:
@@ -57,31 +64,46 @@ def _worst(of: Any, is_max: bool) -> str:
     return f"{hex(infinity | (1 << (width - 1) if is_max else 0))} : {of}"
 
 
-def _scan(op: Any, first: Sequence[str], step: Step) -> str:
-    given = op.operands[0].type
+def _whole(op: Any, first: Sequence[str], step: Step) -> str:
+    """A scan of the operand of ``op`` that gives its results."""
+    results, kinds = [str(result.type) for result in op.results], [element(result.type) for result in op.results]
+    lines = scan("%0", op.operands[0].type, results, kinds, first, step)
+    returned = commas(f"%r#{n}" for n in range(len(results)))
+    return "\n".join([*lines, f'"{RETURN}"({returned}) : ({commas(results)}) -> ()'])
+
+
+def scan(
+    name: str,
+    given: Any,
+    results: Sequence[str],
+    kinds: Sequence[Any],
+    first: Sequence[str],
+    step: Step,
+    is_backwards: bool = False,
+) -> list[str]:
+    """Text of ``%r#0`` and so on, of types ``results``, from values that operations ``first`` make."""
     extents, of = shape(given), element(given)
-    results = [str(result.type) for result in op.results]
-    kinds = [element(result.type) for result in op.results]
     rows = [tensor([extents[1]], kind) for kind in kinds]
     numbers = range(len(results))
     lines: list[str] = []
     emit = lines.append
-    extents_of(emit, "n", "%0", given)
-    emit("%zero = arith.constant 0 : index\n%one = arith.constant 1 : index")
+    extents_of(emit, "n", name, given)
+    emit("%zero = arith.constant 0 : index\n%one = arith.constant 1 : index\n%last = arith.subi %n1, %one : index")
     sizes = commas(f"%n{dim}" for dim, extent in enumerate(extents) if extent < 0)
     for n in numbers:
-        emit(f"%fresh{n} = tensor.empty({sizes}) : {results[n]}\n%first{n} = arith.constant {first[n]}")
+        emit(f"%fresh{n} = tensor.empty({sizes}) : {results[n]}\n%first{n} = {first[n]}")
     outs = commas(f"%out{n} = %fresh{n}" for n in numbers)
     emit(f"%r:{len(results)} = scf.forall (%b, %c) in (%n0, %n2) shared_outs({outs}) -> ({commas(results)}) {{")
     place = f"[%b, 0, %c] [1, {extents[1] if extents[1] >= 0 else '%n1'}, 1] [1, 1, 1]"
-    emit(f"%row = tensor.extract_slice %0{place} : {given} to {tensor([extents[1]], of)}")
+    emit(f"%row = tensor.extract_slice {name}{place} : {given} to {tensor([extents[1]], of)}")
     for n in numbers:
         emit(f"%into{n} = tensor.extract_slice %out{n}{place} : {results[n]} to {rows[n]}")
     carried = [f"%t{n} = %into{n}" for n in numbers] + [f"%was{n} = %first{n}" for n in numbers]
     types = commas([*rows, *kinds])
     emit(
-        f"%l:{2 * len(results)} = scf.for %i = %zero to %n1 step %one iter_args({commas(carried)}) -> ({types}) {{"
+        f"%l:{2 * len(results)} = scf.for %k = %zero to %n1 step %one iter_args({commas(carried)}) -> ({types}) {{"
     )
+    emit(f"%i = arith.subi {'%last, %k' if is_backwards else '%k, %zero'} : index")
     emit(f"%x = tensor.extract %row[%i] : {tensor([extents[1]], of)}")
     new = step(emit)
     for n in numbers:
@@ -89,5 +111,5 @@ def _scan(op: Any, first: Sequence[str], step: Step) -> str:
     emit(f"scf.yield {commas([*(f'%put{n}' for n in numbers), *new])} : {types}\n}}\nscf.forall.in_parallel {{")
     for n in numbers:
         emit(f"tensor.parallel_insert_slice %l#{n} into %out{n}{place} : {rows[n]} into {results[n]}")
-    emit(f'}}\n}}\n"devscope.return"({commas(f"%r#{n}" for n in numbers)}) : ({commas(results)}) -> ()')
-    return "\n".join(lines)
+    emit("}\n}")
+    return lines

@@ -212,7 +212,7 @@ def expand_reduce_window(op: Any) -> None:
     in_steps = IN_STEPS in op.attributes or len(op.results) > 1
     boxes = _boxes(extents, counts, windows, strides, dilations, padding) if in_steps else []
     is_known = (
-        is_plain and _is_pooling(op, windows, strides) if -1 in extents else not is_padded or _pads_neutrally(op)
+        is_plain and _is_pooling(op, windows, strides) if -1 in extents else not is_padded or pads_neutrally(op)
     )
     if is_known and not boxes:
         return
@@ -267,17 +267,17 @@ def _boxes(
 
 _MOVED = frozenset(f"stablehlo.{name}" for name in ("broadcast_in_dim", "convert", "reshape"))
 _NEUTRAL = {"stablehlo.add": 0.0, "stablehlo.xor": 0.0, "stablehlo.multiply": 1.0}
-_IDEMPOTENT = frozenset(f"stablehlo.{name}" for name in ("and", "maximum", "minimum", "or"))
+IDEMPOTENT = frozenset(f"stablehlo.{name}" for name in ("and", "maximum", "minimum", "or"))
 
 
-def _pads_neutrally(op: Any) -> bool:
+def pads_neutrally(op: Any) -> bool:
     """Whether it changes nothing to fold what the fold begins with once more."""
     *body, _ = [inner.operation for inner in op.regions[0].blocks[0].operations]
     if len(op.results) > 1 or len(body) != 1:
         return False
     if min(integers(op, "padding", [0])) < 0:
         return False
-    return body[0].name in _IDEMPOTENT or _number(op.operands[1]) == _NEUTRAL.get(body[0].name, math.nan)
+    return body[0].name in IDEMPOTENT or _number(op.operands[1]) == _NEUTRAL.get(body[0].name, math.nan)
 
 
 def _number(value: Any) -> float | None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import ml_dtypes
 import numpy as np
 import pytest
 
@@ -153,3 +154,36 @@ def test_tensors_in_bodies_are_for_the_host() -> None:
     np.testing.assert_array_equal(devscope.compile(text)(x, w), x * w.sum())
     with pytest.raises(LoweringError, match="a kernel cannot make a tensor in the body of an operation of linalg"):
         devscope.compile(text, default="opencl:0")
+
+
+@pytest.mark.parametrize("is_backwards", [False, True])
+@pytest.mark.parametrize("target", ["cpu:0", "opencl:0"])
+def test_windows_up_to_each_element(target: str, is_backwards: bool) -> None:
+    """Running sums and extrema, as JAX writes them, in as many steps as there are elements."""
+    count = 1 << 17
+    text = """
+      func.func @main(%x: tensor<COUNTxi64>, %y: tensor<2x40x3xbf16>) -> (tensor<COUNTxi64>, tensor<2x40x3xbf16>) {
+        %zero = stablehlo.constant dense<0> : tensor<i64>
+        %0 = "stablehlo.reduce_window"(%x, %zero) <{window_dimensions = array<i64: COUNT>,
+            padding = dense<[SUMS]> : tensor<1x2xi64>}> ({
+        ^bb0(%a: tensor<i64>, %b: tensor<i64>):
+          %s = stablehlo.add %a, %b : tensor<i64>
+          stablehlo.return %s : tensor<i64>
+        }) : (tensor<COUNTxi64>, tensor<i64>) -> tensor<COUNTxi64>
+        %least = stablehlo.constant dense<0xFF80> : tensor<bf16>
+        %1 = "stablehlo.reduce_window"(%y, %least) <{window_dimensions = array<i64: 1, 40, 1>,
+            padding = dense<[[0, 0], MOST, [0, 0]]> : tensor<3x2xi64>}> ({
+        ^bb0(%a: tensor<bf16>, %b: tensor<bf16>):
+          %m = stablehlo.maximum %a, %b : tensor<bf16>
+          stablehlo.return %m : tensor<bf16>
+        }) : (tensor<2x40x3xbf16>, tensor<bf16>) -> tensor<2x40x3xbf16>
+        return %0, %1 : tensor<COUNTxi64>, tensor<2x40x3xbf16>
+      }"""
+    for name, others in (("SUMS", count - 1), ("MOST", 39)):
+        text = text.replace(name, str([0, others] if is_backwards else [others, 0]))
+    rng = np.random.default_rng(8)
+    x, y = rng.integers(-9, 9, count), rng.standard_normal((2, 40, 3)).astype(ml_dtypes.bfloat16)
+    sums, most = devscope.compile(text.replace("COUNT", str(count)), default=target, cache=False)(x, y)
+    turn = slice(None, None, -1 if is_backwards else 1)
+    np.testing.assert_array_equal(sums, np.cumsum(x[turn])[turn])
+    np.testing.assert_array_equal(most, np.maximum.accumulate(y[:, turn], 1)[:, turn])
