@@ -1,15 +1,16 @@
 """``stablehlo.fft``: steps of short transforms that are written out, and products with matrices of roots of unity.
 
-Real and imaginary parts are arrays of their own, and all of a step is arithmetic of slices of them. A transform of elements
-with others behind them is one of Stockham's (Cochran et al., "What is the fast Fourier transform?", 1967):
-a step leaves them in order. If there is nothing behind them, the number of elements n = rows * columns, the one at
-``r * columns + c`` of what is given, and at ``k1 + rows * k2`` of the transform (in the order of Bailey's "four steps", of
-1990): transforms along the rows, products with roots of unity, an exchange of k1 and c, transforms along the columns.
+Real and imaginary parts are arrays of their own, and all of a step is arithmetic of slices of them. A transform of
+elements with others behind them is one of Stockham's (Cochran et al., "What is the fast Fourier transform?", 1967): a
+step leaves them in order. If there is nothing behind them, the number of elements n = rows * columns, the one at
+``r * columns + c`` of what is given, and at ``k1 + rows * k2`` of the transform (in the order of Bailey's "four
+steps", of 1990): transforms along the rows, products with roots of unity, an exchange of k1 and c, transforms along
+the columns. Short transforms are made for many places in front of them at once, which are put behind them.
 """
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from functools import cache, partial, reduce
+from functools import partial, reduce
 from typing import Any
 
 import numpy as np
@@ -32,9 +33,6 @@ from devscope.lowering.stablehlo.templates import (
 Parts = list[Array]
 """Real and imaginary parts, or real ones alone."""
 
-_COSTS = {2: 26, 3: 28, 4: 30, 5: 33, 7: 40, 11: 60, 13: 70}
-"""Lengths of transforms that are written out, and what a step takes with them."""
-
 _LANES = 8
 """Elements behind those that are transformed, at least: they are computed with at once."""
 
@@ -45,13 +43,12 @@ _LONG_PRIME = 150
 """Elements from which on a convolution is faster than a product, if their number cannot be cut."""
 
 
-@cache
-def _steps(n: int) -> tuple[int, ...]:
-    """The lengths of short transforms that one of ``n`` elements is cut into."""
-    if n == 1:
-        return ()
-    found = [(step, *_steps(n // step)) for step in _COSTS if n % step == 0]
-    return min(found, key=lambda steps: (sum(_COSTS[step] for step in steps), -steps[0]))
+def _steps(n: int) -> list[int]:
+    """The lengths of short transforms that one of ``n`` elements is cut into: fours, then what is prime. A long one
+    comes first, as whole steps of zeros are left out there, and last, as half of it may be."""
+    twos, others = factors(n).count(2), [factor for factor in factors(n) if factor != 2]
+    steps = sorted([4] * (twos // 2) + [2] * (twos % 2) + others)
+    return steps[-1:] + steps[:-1]
 
 
 def _together(outer: int) -> int:
@@ -73,7 +70,7 @@ def _columns(n: int, inner: int) -> int:
         return n // factors(n)[-1]
     if inner >= _LANES or n < _LONG:
         return 1
-    return min((d for d in range(1, n + 1) if n % d == 0), key=lambda d: (abs(d - n // d), d))
+    return max(d for d in range(1, math.isqrt(n) + 1) if n % d == 0)
 
 
 def _convolution_length(n: int) -> int:
