@@ -16,7 +16,7 @@ from devscope.errors import DevscopeError
 from devscope.frontends.onnx.broadcasts import with_broadcasts
 from devscope.frontends.onnx.devices import located
 from devscope.frontends.onnx.folding import folded
-from devscope.frontends.onnx.inference import inferred_with_loops, with_constants_inside
+from devscope.frontends.onnx.inference import inferred, inferred_with_loops, with_constants_inside
 from devscope.frontends.onnx.prepare import all_nodes, with_computed_results
 from devscope.frontends.onnx.types import Imported, Refused, element_of
 from devscope.frontends.onnx.validity import unknown_operator
@@ -63,7 +63,7 @@ def _undeclared(model: Any) -> Any:
     result = type(model)()
     result.CopyFrom(model)
     del result.graph.value_info[:]
-    return result
+    return inferred(result)
 
 
 def _import(model: Any, outside: Mapping[str, memoryview]) -> Imported:

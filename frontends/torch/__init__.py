@@ -155,7 +155,7 @@ def read_file(path: str | os.PathLike[str]) -> ImportedSource:
 def _program(exported: Any, name: str, lowering: Any) -> ImportedSource:
     from devscope.frontends.torch import fx
     from devscope.frontends.torch.decompositions import decomposed, more
-    from devscope.frontends.torch.dynamic_shapes import look_at_squeezed
+    from devscope.frontends.torch.dynamic_shapes import check_dynamic, look_at_squeezed
     from devscope.frontends.torch.lowering import UnsupportedOperationError
     from devscope.frontends.torch.signature import signature_of
 
@@ -163,6 +163,7 @@ def _program(exported: Any, name: str, lowering: Any) -> ImportedSource:
     while True:
         with _tracing(name, "decompose"):
             program = decomposed(exported, further)
+        check_dynamic(exported, program, name)
         look_at_squeezed(exported, program)
         signature = signature_of(program)
         module = fx.import_graph(program.graph, signature)

@@ -414,8 +414,7 @@ def _along(parts: _Parts, dim: int, forward: bool) -> _Parts:
 
 def _scale(normalization: int, sizes: Sequence[int]) -> float:
     """0: none, 1: by the root of the number of elements, 2: by the number."""
-    count = math.prod(sizes)
-    return 1.0 if normalization == 0 else 1 / count if normalization == 2 else 1 / math.sqrt(count)
+    return math.prod(sizes) ** (-0.5 * normalization)
 
 
 def _fft(x: _Tensor, dim: Sequence[int], normalization: int, forward: bool) -> Any:

@@ -302,6 +302,37 @@ def _example_of(size: Any) -> int:
     return getattr(getattr(size, "node", None), "hint", size) or 1
 
 
+def linear(x: _Tensor, weight: _Tensor, bias: _Tensor | None = None) -> _Tensor:
+    """Of three dimensions, where derivatives are taken, PyTorch flattens two that are of known sizes."""
+    if bias is None or x.dim() != 3 or not torch.is_grad_enabled() or not _varies(*x.shape):
+        return F.linear(x, weight, bias)
+    return F.linear(x, weight) + bias
+
+
+def istft(
+    x: _Tensor,
+    n_fft: int,
+    hop_length: int | None = None,
+    win_length: int | None = None,
+    window: _Tensor | None = None,
+    center: bool = True,
+    normalized: bool = False,
+    onesided: bool | None = None,
+    length: Any = None,
+    return_complex: bool = False,
+) -> _Tensor:
+    """What frames give, cut where they are centred and as long as wanted."""
+    options: list[Any] = [n_fft, hop_length, win_length, window]
+    kind: list[Any] = [normalized, onesided]
+    if not _varies(length):
+        return torch.istft(x, *options, center, *kind, length, return_complex)
+    found = torch.istft(x, *options, False, *kind, None, return_complex)
+    start = n_fft // 2 if center else 0
+    beyond: Any = torch.sym_max(start + length - found.shape[-1], 0)
+    found = F.pad(found, (0, beyond))
+    return found.index_select(-1, torch.arange(length) + start)
+
+
 class _Orders:
     """The part of ``opt_einsum`` that PyTorch calls, which looks which products are the smallest."""
 
@@ -344,6 +375,9 @@ TRACED: dict[Any, Callable[..., Any]] = {
         for of in (torch, torch.Tensor)
         for dim, name in enumerate(("vsplit", "hsplit", "dsplit"))
     },
+    F.linear: linear,
+    torch.istft: istft,
+    torch.Tensor.istft: istft,
     torch.gradient: gradient,
     torch.pdist: pdist,
     torch.linalg.multi_dot: multi_dot,

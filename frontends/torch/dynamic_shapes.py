@@ -132,6 +132,19 @@ def check_ranks(exported: Any, as_given: Any, name: str) -> None:
         )
 
 
+def check_dynamic(exported: Any, program: Any, name: str) -> None:
+    """Raise InputError where a size that varies in ``exported`` does not in ``program``: decomposed, that is."""
+    placeholders = (each.graph.find_nodes(op="placeholder") for each in (exported, program))
+    for before, after in zip(*placeholders, strict=True):
+        sizes = (getattr(node.meta.get("val"), "shape", ()) for node in (before, after))
+        for dim, (any_size, size) in enumerate(zip(*sizes, strict=True)):
+            if isinstance(any_size, torch.SymInt) and not isinstance(size, torch.SymInt):
+                said = f"{before.name}.shape[{dim}] == {size} only"
+                raise InputError(
+                    f"what PyTorch decomposes '{name}' into is for {said}", notes=["leave the dimension static"]
+                )
+
+
 def look_at_squeezed(exported: Any, program: Any) -> None:
     """Let ``program`` assert that sizes of arguments which ``exported`` would remove if they were 1 are not.
 

@@ -110,7 +110,7 @@ def _attention(
     """The scores are computed again: what PyTorch decomposes attention into has no ``logsumexp``."""
     groups = query.shape[1] // key.shape[1]
     keys, values = (each.repeat_interleave(groups, 1) if groups > 1 else each for each in (key, value))
-    factor = 1 / math.sqrt(query.shape[-1]) if scale is None else scale
+    factor = query.shape[-1] ** -0.5 if scale is None else scale
     scores = (query @ keys.mT) * factor
     if is_causal:
         rows, columns = (torch.arange(size) for size in scores.shape[-2:])

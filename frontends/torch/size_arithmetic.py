@@ -164,6 +164,14 @@ def _pairwise(target: Any) -> Callable[..., Any]:
     return paired
 
 
+def _logical(target: Any) -> Callable[..., Any]:
+    def combined(made: _Made, x: Any, y: Any) -> Any:
+        are_bool = all(isinstance(value_of(one), bool | torch.SymBool) for one in (x, y))
+        return made(target, x, y) if are_bool else None
+
+    return combined
+
+
 def _sum(made: _Made, terms: Any) -> Any:
     return reduce(lambda one, other: made(aten.add.int, one, other), terms)
 
@@ -195,6 +203,8 @@ _RULES: dict[Any, Callable[..., Any]] = {
     getattr(torch, "_sym_sqrt"): _root,  # noqa: B009  (it has no public name)
     operator.pow: _power,
     operator.mod: _remainder,
+    operator.and_: _logical(aten.__and__.bool),
+    operator.or_: _logical(aten.__or__.bool),
     aten.true_divide.Tensor: _quotient,
 }
 _VALUES: dict[Any, Callable[..., Any]] = {

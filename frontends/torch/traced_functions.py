@@ -12,12 +12,16 @@ from unittest import mock
 
 import torch
 import torch.nn.functional as F
+from torch._C._dynamo.eval_frame import reset_code
 from torch.distributions import Distribution
 from torch.nn.modules import batchnorm, rnn, transformer
 from torch.overrides import TorchFunctionMode
+from torch.utils._pytree import tree_map_only
 
-from devscope.frontends.torch import dynamic_functions
 from devscope.frontends.torch.array_decompositions import fake_quantize
+from devscope.frontends.torch.associative_scans import associative_scans
+from devscope.frontends.torch.dynamic_functions import TRACED as DYNAMIC
+from devscope.frontends.torch.dynamic_functions import orders_of_examples
 from devscope.frontends.torch.matrix_decompositions import has_routines, least_squares
 from devscope.frontends.torch.packed_sequences import PACK, PAD, PADDED, RECURRENT, Packed
 from devscope.frontends.torch.tables import MASKS
@@ -247,7 +251,7 @@ def _combinations(x: _Tensor, r: int = 2, with_replacement: bool = False) -> Any
         choose = itertools.combinations_with_replacement if with_replacement else itertools.combinations
         places = torch.tensor([*choose(range(x.shape[0]), r)], dtype=torch.int64).reshape(-1, r)
         return x[places]
-    triangle = dynamic_functions.TRACED[torch.triu_indices]
+    triangle = DYNAMIC[torch.triu_indices]
     one, other = triangle(x.shape[0], x.shape[0], 0 if with_replacement else 1)
     return torch.stack([x.index_select(0, one), x.index_select(0, other)], 1)
 
@@ -350,7 +354,7 @@ _TRACED[F.grid_sample] = _grid_sample
 _TRACED[_functions._native_multi_head_attention] = _native_attention
 _TRACED[_functions._transformer_encoder_layer_fwd] = _encoder_layer
 _TRACED.update(PADDED)
-_TRACED.update(dynamic_functions.TRACED)
+_TRACED.update(DYNAMIC)
 
 
 def _set_data(x: _Tensor, value: _Tensor) -> None:
@@ -435,6 +439,29 @@ def _encoder_of_padded(
     return found if self.norm is None else self.norm(found)
 
 
+_compile = torch.compile
+
+
+def _compiled_anew(model: Any = None, **options: Any) -> Any:
+    """Loops and branches are compiled as they are traced. Of what is compiled already PyTorch would ask whether it
+    is for the sizes at hand, and so make constants of them."""
+    if not hasattr(model, "__code__"):
+        return _compile(model, **options)
+    reset_code(model.__code__)
+    compiled = _compile(model, **options)
+
+    def call(*arguments: Any, **named: Any) -> Any:
+        return compiled(*tree_map_only(torch.Tensor, _of_known_strides, arguments), **named)
+
+    return call
+
+
+def _of_known_strides(x: _Tensor) -> _Tensor:
+    """PyTorch cannot look strides up that vary, where sizes do not."""
+    varies = [any(isinstance(one, torch.SymInt) for one in extents) for extents in (x.shape, x.stride())]
+    return x.contiguous() if varies == [False, True] else x
+
+
 @contextmanager
 def traced_functions() -> Generator[None]:
     """While it is entered, what cannot be traced is computed in a way that can."""
@@ -443,5 +470,6 @@ def traced_functions() -> Generator[None]:
     valid = mock.patch.object(Distribution, "_validate_args", False)
     sizes = mock.patch.object(rnn, "int", _as_it_is, create=True)
     trained = mock.patch.object(_BatchNormalisation, "forward", _batch_norm_of_means)
-    with _LOCK, _Mode(), causal, valid, padded, sizes, trained, dynamic_functions.orders_of_examples():
+    anew = mock.patch.object(torch, "compile", _compiled_anew)
+    with _LOCK, _Mode(), causal, valid, padded, sizes, trained, anew, associative_scans(), orders_of_examples():
         yield

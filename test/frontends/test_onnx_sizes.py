@@ -180,7 +180,7 @@ CASES: dict[str, tuple[list[Any], dict[str, list[int | str]], dict[str, Any]]] =
         [
             *(node("Einsum", operands, f"e{k}", equation=equation) for k, (operands, equation) in enumerate((
                 ("a b", "bihd,jhd->bhij"), ("a a", "bihd,bjhd->bhij"), ("row a", "d,...d"), ("a b", "bihd,jhd->"),
-                ("row b row", "k,jhd,d->hkj"), ("b", "jhd->dj"),
+                ("row b row", "k,jhd,d->hkj"), ("b", "jhd->dj"), ("b table", "jhd,dn->jhdn"),
             ))),
             node("MatMul", "a row", "column"), node("Abs", "some", "size"), node("Neg", "size", "below"),
             node("Cast", "below", "at", to=TensorProto.INT64),
@@ -188,7 +188,7 @@ CASES: dict[str, tuple[list[Any], dict[str, list[int | str]], dict[str, Any]]] =
             *(node("ScatterElements", "c at d", kind, axis=1, reduction=kind) for kind in ("max", "min")),
         ],
         {"a": ["n", "t", 3, 4], "b": ["k", 3, 4], "some": ["j", 2], "c": ["k", "n"], "d": ["j", 2]},
-        {"row": uniform(4)},
+        {"row": uniform(4), "table": uniform(4, 2)},
     ),
     "pads": (
         [

@@ -7,9 +7,13 @@ import numpy as np
 import pytest
 
 import devscope
-from devscope.errors import ExecutionError
+from devscope.errors import ExecutionError, InputError
 
 torch = pytest.importorskip("torch")
+
+from torch._higher_order_ops import associative_scan  # noqa: E402
+
+from devscope.frontends.torch.dynamic_shapes import check_dynamic  # noqa: E402
 
 pytestmark = pytest.mark.sampled(6)
 
@@ -184,6 +188,55 @@ def test_parts_pairs_slopes_and_products() -> None:
         for x in (_random(8, 5), _random(6, 5)):
             for found, expected in zip(exe(x), function(x), strict=True):
                 np.testing.assert_allclose(found, expected, rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.long
+def test_signals() -> None:
+    kinds: Any = {"n_fft": 4, "hop_length": 2, "window": torch.ones(4)}
+
+    def function(x: Any) -> Any:
+        n, spectra = x.shape[0], torch.stft(x, **kinds, return_complex=True)
+        return (
+            *(torch.istft(spectra, **kinds, length=n), spectra.istft(**kinds, length=n + 3, center=False)),
+            torch.fft.fft(x, norm="ortho").abs(),
+        )
+
+    with devscope.compile(function, (_random(12),), dynamic_shapes=({0: Dim("n", min=4)},), cache=False) as exe:
+        for x in (_random(12), _random(7)):
+            for found, expected in zip(exe(x), function(x), strict=True):
+                np.testing.assert_allclose(found, expected, rtol=1e-4, atol=1e-5)
+
+
+def _linear(x: Any, y: Any) -> Any:
+    """What ``h = x * h + y`` gives, row after row."""
+
+    def both(one: Any, other: Any) -> Any:
+        return {"x": one["x"] * other["x"], "y": other["x"] * one["y"] + other["y"]}
+
+    made = [
+        associative_scan(both, {"x": x, "y": y}, dim, reverse, "generic")["y"]
+        for dim, reverse in ((0, False), (1, True))
+    ]
+    return *made, torch.cond(x.sum() > 0, torch.sin, torch.cos, (y[:, -1],))
+
+
+@pytest.mark.parametrize("dim", [0, 1])
+def test_associative_scans_along_and_across_what_varies(dim: int) -> None:
+    """In one process, that is with what PyTorch has compiled before."""
+    shapes = ({dim: Dim("n")},) * 2
+    with devscope.compile(_linear, (_random(3, 4),) * 2, dynamic_shapes=shapes, cache=False) as exe:
+        for count in (5, 1):
+            size = (count, 4) if dim == 0 else (3, count)
+            x, y = _random(*size), _random(*size) - 1
+            for found, expected in zip(exe(x, y), _linear(x, y), strict=True):
+                np.testing.assert_allclose(found, expected, rtol=1e-4, atol=1e-5)
+
+
+def test_no_decomposition_makes_a_constant_of_a_size() -> None:
+    module = torch.nn.Tanh()
+    exported = torch.export.export(module, (_random(3, 2),), dynamic_shapes=({0: Dim("n")},))
+    with pytest.raises(InputError, match=r"decomposes 'Tanh' into is for input\.shape\[0\] == 3 only"):
+        check_dynamic(exported, torch.export.export(module, (_random(3, 2),)), "Tanh")
 
 
 def test_variance_of_nothing() -> None:
