@@ -32,10 +32,17 @@ def _scan(w: Writer) -> None:
     make = helper.make_tensor_value_info
     flags = [make(one, TensorProto.BOOL, []) for one in (going, goes_on)]
     trip = make(name, TensorProto.INT64, [])
+    # A state keeps its shape, whose sizes the body may have other names for.
+    states = [
+        make(one.name, one.type.tensor_type.elem_type or w.graph.type_of(of), w.graph.shapes[of])
+        if of in w.graph.shapes
+        else one
+        for one, of in zip(heads, first, strict=False)
+    ]
     graph = helper.make_graph(
         [*nodes, *body.node],
         body.name,
-        [trip, flags[0], *heads[: len(first)]],
+        [trip, flags[0], *states],
         [flags[1], *body.output],
         [*body.initializer],
     )

@@ -12,6 +12,7 @@
 | `constant_sizes` | which lines make constants of sizes |
 | `packed_sequences`, `recurrences` | networks that go along sequences |
 | `branches`, `loops`, `lowering_loops` | ``torch.cond``, ``while_loop``, ``scan``, ``map`` |
+| `associative_scans` | ``associative_scan`` of sizes that vary |
 | `empty_tensors`, `views` | parts of the graph in a form that torch-mlir lowers |
 | `fx` | the graph as a module of torch-mlir's dialect, whose weights are names |
 | `places` | where in the user's program a node is |

@@ -57,7 +57,10 @@ INNER = loop(
 PRODUCTS = helper.make_graph(
     [node("Add", "s a", "s2"), node("Mul", "s2 b", "o"), node("ReduceSum", "o", "q", keepdims=0)],
     "body",
-    [helper.make_tensor_value_info(name, TensorProto.FLOAT, ["n"]) for name in "sab"],
+    [
+        helper.make_tensor_value_info(name, TensorProto.FLOAT, [size])
+        for name, size in (("s", "m"), ("a", "n"), ("b", "n"))
+    ],
     [helper.make_tensor_value_info(name, TensorProto.FLOAT, ["n"]) for name in ("s2", "o")]
     + [helper.make_tensor_value_info("q", TensorProto.FLOAT, [])],
 )
