@@ -132,10 +132,25 @@ class Workgroup:
     distance: int
     lanes: Lanes
     rooms: list[Room] = field(default_factory=list[Room])
+    _turn: int = 0
+    _taken: tuple[list[Room], list[Room]] = field(default_factory=lambda: ([], []))
 
-    def room(self, element: str) -> Room:
-        self.rooms.append(Room(f"room{len(self.rooms)}", element, self.threads))
-        return self.rooms[-1]
+    def _take_rooms(self, elements: Values) -> list[Room]:
+        """One for each; those of the last time but one are free: before work-items met in the last one, they had
+        read them."""
+        self._turn += 1
+        free = self._taken[self._turn % 2]
+        taken: list[Room] = []
+        for element in elements:
+            room = next((room for room in free if room.element == element), None)
+            if room is None:
+                room = Room(f"room{len(self.rooms)}", element, self.threads)
+                self.rooms.append(room)
+            else:
+                free.remove(room)
+            taken.append(room)
+        free += taken
+        return taken
 
     def parameters(self, others: Sequence[str] = ()) -> str:
         """What a launch says of local memory."""
@@ -152,7 +167,7 @@ class Workgroup:
         exchanges = set(elements) <= set(self.lanes.elements) and self.distance == 1
         if exchanges and self.threads % self.lanes.width == 0:
             return self._exchange(text, values, elements, combine)
-        rooms = [self.room(element) for element in elements]
+        rooms = self._take_rooms(elements)
         for room, value in zip(rooms, values, strict=True):
             room.store(text, value, "%thread")
         share = self.share
@@ -186,7 +201,7 @@ class Workgroup:
             values = combine(text, values, others)
         if self.share <= self.lanes.width:
             return values
-        lanes, rooms = text.constant(self.lanes.width), [self.room(element) for element in elements]
+        lanes, rooms = text.constant(self.lanes.width), self._take_rooms(elements)
         is_first = text.value(f"arith.cmpi eq, {text.index('remui', '%thread', lanes)}, %c0 : index")
         text.lines.append(f"scf.if {is_first} {{")
         for room, value in zip(rooms, values, strict=True):

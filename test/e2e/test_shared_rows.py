@@ -149,6 +149,47 @@ def test_sums_onto_numbers(device: str) -> None:
     np.testing.assert_array_equal(found, x - sums[:, None])
 
 
+def test_many_sums(device: str) -> None:
+    """Work-items combine what they have of a sum where they had what they had of the last one but one."""
+    count, full, row = 7, "affine_map<(i, j) -> (i, j)>", "affine_map<(i, j) -> (i)>"
+    steps = "\n".join(
+        f"""
+  %s{n} = linalg.generic {{indexing_maps = [{full}, {row}], iterator_types = ["parallel", "reduction"]}}
+    ins(%y{n} : tensor<3x300xf64>) outs(%init : tensor<3xf64>) {{
+  ^bb0(%a: f64, %acc: f64):
+    %0 = arith.addf %acc, %a : f64
+    linalg.yield %0 : f64
+  }} -> tensor<3xf64>
+  %y{n + 1} = linalg.generic {{indexing_maps = [{full}, {row}, {full}], iterator_types = ["parallel", "parallel"]}}
+    ins(%y{n}, %s{n} : tensor<3x300xf64>, tensor<3xf64>) outs(%empty : tensor<3x300xf64>) {{
+  ^bb0(%a: f64, %total: f64, %old: f64):
+    %0 = arith.subf %total, %a : f64
+    %1 = arith.divf %0, %length : f64
+    linalg.yield %1 : f64
+  }} -> tensor<3x300xf64>"""
+        for n in range(count)
+    )
+    text = f"""
+func.func @main(%y0: tensor<3x300xf64>) -> tensor<3x300xf64> {{
+  %zero = arith.constant 0.0 : f64
+  %length = arith.constant 300.0 : f64
+  %rows = tensor.empty() : tensor<3xf64>
+  %empty = tensor.empty() : tensor<3x300xf64>
+  %init = linalg.fill ins(%zero : f64) outs(%rows : tensor<3xf64>) -> tensor<3xf64>
+  {steps}
+  return %y{count} : tensor<3x300xf64>
+}}
+"""
+    x = np.random.default_rng(0).standard_normal((3, 300))
+    with compiled(device, text) as executable:
+        ((kernel,),) = (used.kernels for used in executable.program.devices)
+        assert sum(-size for size in kernel.arg_sizes if size < 0) <= 16384 + 2 * 256 * 8
+        found = executable(x)
+    for _ in range(count):
+        x = (x.sum(1, keepdims=True) - x) / 300
+    np.testing.assert_allclose(found, x, 1e-12)
+
+
 def test_layer_norm(device: str) -> None:
     """What only steps before the last one need is no result; sums of rows are one, too."""
     sizes = {"known": ("6", "768"), "rows_unknown": ("?", "96"), "unknown": ("?", "?")}
