@@ -63,7 +63,7 @@ def call_row_passes(module: Any, kernels: DeviceKernels) -> list[Any]:
         split_reductions(module, numbers, to_one=True)
 
     def pays(group: RowGroup) -> bool:
-        if not Launchers.is_launched(group.nests[0].op) or not group.pays():
+        if not Launchers.is_launched(group.nests[0].op) or not group.pays(2 * numbers["grain"]):
             return False
         lanes = (whole_lanes(nest, order_loops(nest, group.rows), library.functions) for nest in group.nests)
         return all(each is not None for each in lanes)

@@ -323,13 +323,24 @@ class RowGroup:
         """None where it is not known."""
         return self._size(self.nests[0], self.rows, inside=False)
 
-    def pays(self) -> bool:
+    def _work(self) -> int | None:
+        """In elements that are read or written, about; None where sizes are not known."""
+        extents = [[nest.static_extent(loop) for loop in range(len(nest.parallel))] for nest in self.nests]
+        known = [product_of([nest.cost(), *each]) for nest, each in zip(self.nests, extents, strict=True)]
+        found = [work for work in known if work is not None]
+        return sum(found) if len(found) == len(known) else None
+
+    def pays(self, little: int = 0) -> bool:
+        """``little``: where operations are launches, work that is one task's anyway: all are one launch, then."""
         if len(self.nests) < 2:
             return False
         if all(len(nest.parallel) == self.rows for nest in self.nests):
             self.rows -= 1
         if self.rows == 0:
             return False
+        launched = [nest for nest in self.nests if nest.op.name not in ("linalg.fill", "memref.copy")]
+        if len(launched) > 1 and (work := self._work()) is not None and work < little:
+            return True
         seen: dict[Any, int] = {}
         for nest in self.nests:
             for value in {o.value for o in nest.operands if o.is_buffer and len(o.dims) > self.rows}:

@@ -107,6 +107,25 @@ func.func @rows(%x: tensor<256x100xf32>) -> tensor<256x100xf32> {
   return %y : tensor<256x100xf32>
 }
 
+// So is what is little work, of few and short rows, too: one launch.
+// LAUNCH-LABEL: func.func private @few_rows_opencl0_0(
+// LAUNCH: call @devscope_{{.*}}_rows_{{[0-9]+}}(
+// LAUNCH-NOT: call
+// LAUNCH: return
+func.func @few_rows(%x: tensor<3x9xf32>, %e: tensor<3x9xf32>) -> tensor<3x9xf32> {
+  %zero = arith.constant 0.0 : f32
+  %rows = tensor.empty() : tensor<3xf32>
+  %f = linalg.fill ins(%zero : f32) outs(%rows : tensor<3xf32>) -> tensor<3xf32>
+  %s = linalg.reduce {arith.addf} ins(%x : tensor<3x9xf32>) outs(%f : tensor<3xf32>) dimensions = [1]
+  %r = linalg.generic {indexing_maps = [#whole, #i, #whole], iterator_types = ["parallel", "parallel"]}
+      ins(%x, %s : tensor<3x9xf32>, tensor<3xf32>) outs(%e : tensor<3x9xf32>) {
+  ^bb0(%a: f32, %b: f32, %c: f32):
+    %0 = arith.divf %a, %b : f32
+    linalg.yield %0 : f32
+  } -> tensor<3x9xf32>
+  return %r : tensor<3x9xf32>
+}
+
 // Parts of a sum of all are done by tasks, and added up by one.
 // LAUNCH-LABEL: func.func private @total_opencl0_0(
 // LAUNCH: memref<64xf32
