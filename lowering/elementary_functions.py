@@ -11,48 +11,16 @@ import math
 from collections.abc import Callable
 from fractions import Fraction
 
+from devscope.lowering import trigonometric_functions as trigonometric
 from devscope.lowering.arithmetic import BIAS, MANTISSA, Value, bits
+from devscope.lowering.function_parts import integer, parts, polynomial, zero_stays
 from devscope.lowering.polynomials import COEFFICIENTS
 
-
-def _pi(bits: int) -> Fraction:
-    """By Machin's formula: pi/4 = 4 arctan 1/5 - arctan 1/239."""
-    total = 0
-    for factor, x in ((16, 5), (-4, 239)):
-        term = (factor << bits) // x
-        for n in range(1, bits, 2):
-            total += term // n
-            term //= -x * x
-    return Fraction(total, 1 << bits)
-
-
-PI = _pi(1300)  # as many as the largest number of f64 needs, modulo pi/2
 _LN2 = Fraction("0.693147180559945309417232121458176568075500134360255254120680009493393621969694")
 _LN10 = Fraction("2.302585092994045684017991454684364207601101488628772976033327900967572609677352")
 
 _LARGE = {"f32": 1e4, "f64": 1e9}
 """The square is so large that one more does not count."""
-
-
-def _polynomial(x: Value, name: str) -> Value:
-    return x.polynomial(COEFFICIENTS[f"{name} {x.element}"])
-
-
-def parts(value: Fraction, type_: str) -> list[float]:
-    """``value`` as an unevaluated sum of three numbers of a type."""
-    found: list[float] = []
-    for _ in range(3):
-        unit = Fraction(2) ** (math.frexp(float(value))[1] - MANTISSA[type_] - 1)
-        found.append(float(round(value / unit) * unit))
-        value -= Fraction(found[-1])
-    return found
-
-
-def integer(x: Value, factor: float) -> tuple[Value, Value]:
-    """The integer next to ``x`` times ``factor``, which is small, as a float and as an integer."""
-    shift = 1.5 * 2.0 ** MANTISSA[x.element]
-    shifted = x.fma(factor, shift)
-    return shifted - shift, shifted.cast("bitcast", "i") - bits(shift, x.element)
 
 
 def _clamp(x: Value, limit: float) -> Value:
@@ -66,14 +34,14 @@ def _expm1_parts(x: Value, rest: Value | None = None) -> tuple[Value, Value]:
     high, low, _ = parts(_LN2, x.element)
     r = n.fma(-low, n.fma(-high, x))
     r = r if rest is None else r + rest
-    return (r * r).fma(_polynomial(r, "exp"), r), number
+    return (r * r).fma(polynomial(r, "exp"), r), number
 
 
 def _exp2m1_parts(x: Value) -> tuple[Value, Value]:
     """2^r - 1, and n, where x = n + r and n is an integer."""
     n, number = integer(x, 1.0)
     r = x - n
-    return r * _polynomial(r, "exp2m1"), number
+    return r * polynomial(r, "exp2m1"), number
 
 
 def _exp_range(x: Value) -> Value:
@@ -103,11 +71,6 @@ def _exp2(x: Value) -> Value:
     return _scale(p + 1.0, n)
 
 
-def _zero_stays(x: Value, value: Value) -> Value:
-    """``value``, but ``x`` where that is a zero, whose sign it keeps."""
-    return x.test("oeq", 0.0).choose(x, value)
-
-
 def _moderate_exp2m1(x: Value) -> Value:
     """2^x - 1 where 2^x and its inverse are small numbers; 0 of zeros of both signs."""
     p, n = _exp2m1_parts(x)
@@ -118,7 +81,7 @@ def _moderate_exp2m1(x: Value) -> Value:
 def _expm1(x: Value) -> Value:
     p, n = _expm1_parts(_exp_range(x))
     power = _scale(x.const(1.0), n)
-    return _zero_stays(x, x.test("ogt", 40.0).choose(_scale(p + 1.0, n), p.fma(power, power - 1.0)))
+    return zero_stays(x, x.test("ogt", 40.0).choose(_scale(p + 1.0, n), p.fma(power, power - 1.0)))
 
 
 def _half_exp(x: Value) -> Value:
@@ -180,7 +143,7 @@ def _log_parts(x: Value) -> tuple[Value, Value]:
 def _log_series(s: Value) -> Value:
     """log m - 2 s over s, where s = (m - 1) / (m + 1)."""
     z = s * s
-    return z * _polynomial(z, "log ratio")
+    return z * polynomial(z, "log ratio")
 
 
 def _log(x: Value, base: Fraction = Fraction(1)) -> Value:
@@ -188,7 +151,7 @@ def _log(x: Value, base: Fraction = Fraction(1)) -> Value:
     high, low, _ = parts(_LN2 / base, x.element)
     if x.element == "f32":  # vectors add and multiply faster than they divide
         z = f * f
-        rest = z.fma(-0.5, z * f * _polynomial(f, "log"))
+        rest = z.fma(-0.5, z * f * polynomial(f, "log"))
         log_m = f + rest
     else:
         s = f / (f + 2.0)
@@ -203,107 +166,6 @@ def _log1p(x: Value) -> Value:
     u = x + 1.0
     result = u.test("oeq", math.inf).choose(u, _log(u) * (x / (u - 1.0)))
     return u.test("oeq", 1.0).choose(x, result)
-
-
-_NEAR = {"f32": 2.0**15, "f64": 2.0**30}
-"""Up to where pi/2 in three parts is enough."""
-
-
-def is_far(x: Value) -> Value:
-    """Where a number is so large that `reduce_near` is not for it."""
-    return x.size().test("ogt", _NEAR[x.element])
-
-
-def reduce_near(x: Value) -> tuple[Value, Value]:
-    """n and r, where x = n pi/2 + r; r is NaN unless x is finite."""
-    multiple, n = integer(x, float(2 / PI))
-    r = x
-    for part in parts(PI / 2, x.element):
-        r = multiple.fma(-part, r)
-    return n, r
-
-
-Reduction = Callable[[Value], tuple[Value, Value]]
-
-
-def _sine_and_cosine(r: Value) -> tuple[Value, Value]:
-    """Between -pi/4 and pi/4."""
-    z = r * r
-    cosine = z.fma(z.fma(_polynomial(z, "cos"), -0.5), 1.0)
-    return (r * z).fma(_polynomial(z, "sin"), r), cosine
-
-
-def sine(x: Value, quarters: int, reduce: Reduction = reduce_near) -> Value:
-    """sin(x + quarters pi/2)."""
-    n, r = reduce(x)
-    n = n + quarters if quarters else n
-    first, second = _sine_and_cosine(r)
-    value = _bit(n).choose(second, first)
-    value = _bit(n.op("arith.shrui", 1)).choose(0.0 - value, value)
-    return value if quarters else _zero_stays(x, value)
-
-
-def tangent(x: Value, reduce: Reduction = reduce_near) -> Value:
-    n, r = reduce(x)
-    first, second = _sine_and_cosine(r)
-    odd = _bit(n)
-    return _zero_stays(x, odd.choose(0.0 - second, first) / odd.choose(first, second))
-
-
-def _bit(n: Value) -> Value:
-    return n.to("trunci", "i1")
-
-
-def _atan_to_1(t: Value) -> Value:
-    """Of a number between 0 and 1."""
-    z = t * t
-    return (t * z).fma(_polynomial(z, "atan"), t)
-
-
-def _minus(constant: Fraction, x: Value) -> Value:
-    """Of a constant in twice as many digits."""
-    high, low, _ = parts(constant, x.element)
-    return low - x + high
-
-
-def _atan(x: Value) -> Value:
-    a = x.size()
-    big = a.test("ogt", 1.0)
-    angle = _atan_to_1(big.choose(1.0 / a, a))
-    return big.choose(_minus(PI / 2, angle), angle).signed(x)
-
-
-def _atan2(y: Value, x: Value) -> Value:
-    a, b = y.size(), x.size()
-    steep = a.test("ogt", b)
-    low, high = steep.choose(b, a), steep.choose(a, b)
-    ratio = low.test("oeq", high).choose(1.0, low / high)  # of infinities, too
-    angle = _atan_to_1(high.test("oeq", 0.0).choose(0.0, ratio))
-    angle = steep.choose(_minus(PI / 2, angle), angle)
-    left = x.const(1.0).signed(x).test("olt", 0.0)
-    angle = left.choose(_minus(PI, angle), angle).signed(y)
-    return x.test("uno", y).choose(x + y, angle)
-
-
-def _asin_parts(x: Value) -> tuple[Value, Value]:
-    """Where the size of x is above 1/2, and asin of it, or half of acos there."""
-    a = x.size()
-    big = a.test("ogt", 0.5)
-    half = (1.0 - a) * 0.5
-    s, z = big.choose(half.op("math.sqrt"), a), big.choose(half, a * a)
-    return big, (s * z).fma(_polynomial(z, "asin"), s)
-
-
-def _asin(x: Value) -> Value:
-    big, part = _asin_parts(x)
-    return big.choose(_minus(PI / 2, part * 2.0), part).signed(x)
-
-
-def _acos(x: Value) -> Value:
-    big, part = _asin_parts(x)
-    twice = part * 2.0
-    far = x.test("olt", 0.0).choose(_minus(PI, twice), twice)
-    return big.choose(far, _minus(PI / 2, part.signed(x)))
 
 
 def _long_log(a: Value) -> tuple[Value, Value]:
@@ -383,12 +245,12 @@ def _large_erfc(a: Value) -> Value:
     t = (a - 3.75) / (a + 3.75)
     square = a * (0.0 - a)
     power = _exp(square, (0.0 - a).fma(a, 0.0 - square))
-    return _polynomial(t, "erfc") / (a * 2.0 + 1.0) * power
+    return polynomial(t, "erfc") / (a * 2.0 + 1.0) * power
 
 
 def _small_erf(x: Value) -> Value:
     """Between -1 and 1."""
-    return x * _polynomial(x * x, "erf")
+    return x * polynomial(x * x, "erf")
 
 
 def _erfc(x: Value) -> Value:
@@ -402,7 +264,7 @@ def _erf(x: Value) -> Value:
     a = x.size()
     if x.element == "f32":
         a = a.test("ogt", 4.0).choose(4.0, a)  # beyond, the result is 1
-        return _moderate_exp2m1(a * _polynomial(a, "log2 erfc")).signed(x)
+        return _moderate_exp2m1(a * polynomial(a, "log2 erfc")).signed(x)
     return a.test("olt", 1.0).choose(_small_erf(a), 1.0 - _large_erfc(a)).signed(x)
 
 
@@ -419,14 +281,14 @@ def remainder_near(x: Value, y: Value) -> tuple[Value, Value]:
 
 
 OF_ONE: dict[str, Callable[[Value], Value]] = {
-    "acos": _acos,
+    "acos": trigonometric.acos,
     "acosh": _acosh,
-    "asin": _asin,
+    "asin": trigonometric.asin,
     "asinh": _asinh,
-    "atan": _atan,
+    "atan": trigonometric.atan,
     "atanh": _atanh,
     "cbrt": _cbrt,
-    "cos": lambda x: sine(x, 1),
+    "cos": lambda x: trigonometric.sine(x, 1),
     "cosh": _cosh,
     "erf": _erf,
     "erfc": _erfc,
@@ -437,9 +299,9 @@ OF_ONE: dict[str, Callable[[Value], Value]] = {
     "log10": lambda x: _log(x, _LN10),
     "log1p": _log1p,
     "log2": lambda x: _log(x, _LN2),
-    "sin": lambda x: sine(x, 0),
+    "sin": lambda x: trigonometric.sine(x, 0),
     "sinh": _sinh,
-    "tan": tangent,
+    "tan": trigonometric.tangent,
     "tanh": _tanh,
 }
-OF_TWO: dict[str, Callable[[Value, Value], Value]] = {"atan2": _atan2, "powf": _powf}
+OF_TWO: dict[str, Callable[[Value, Value], Value]] = {"atan2": trigonometric.atan2, "powf": _powf}

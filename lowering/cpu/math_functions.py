@@ -6,10 +6,11 @@ from typing import Any
 
 from devscope.lowering import expansions, mlir_util
 from devscope.lowering.arithmetic import Value
-from devscope.lowering.elementary_functions import OF_ONE, OF_TWO, is_far, remainder_near
+from devscope.lowering.elementary_functions import OF_ONE, OF_TWO, remainder_near
 from devscope.lowering.expansions import Expansion
 from devscope.lowering.interop.bindings import ir
 from devscope.lowering.memory.link_functions import merge_modules
+from devscope.lowering.trigonometric_functions import is_far
 
 #: In f64, libm computes the others nearly exactly, and as fast where it is called for one number after the other.
 _OF_F64 = {"cos", "erf", "exp", "exp2", "expm1", "log", "log10", "log1p", "log2", "sin", "tanh"}

@@ -11,11 +11,12 @@ from typing import Any
 
 from devscope.lowering import elementary_functions, expansions, mlir_util
 from devscope.lowering.arithmetic import BIAS, MANTISSA, Value
-from devscope.lowering.elementary_functions import PI, is_far, reduce_near, sine, tangent
+from devscope.lowering.function_parts import PI
 from devscope.lowering.gpu.to_llvm import call_functions
 from devscope.lowering.interop.bindings import ir
 from devscope.lowering.mlir_util import RunPasses
 from devscope.lowering.pipelines import pipeline
+from devscope.lowering.trigonometric_functions import is_far, reduce_near, sine, tangent
 
 #: Bits of a product with 2/pi in fixed point.
 _WIDTH = {"f32": 128, "f64": 192}
