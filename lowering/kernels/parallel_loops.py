@@ -11,12 +11,12 @@ from typing import Any
 
 from devscope.lowering import mlir_util
 from devscope.lowering.interop.bindings import ir
+from devscope.lowering.kernels.access_distances import VIEWS, side_by_side
 from devscope.lowering.kernels.control_flow import for_loop, if_else
 from devscope.lowering.kernels.nest import Numbers
 from devscope.lowering.mlir_util import Builder
 
 _ARITHMETIC = frozenset({"arith", "math", "complex", "index", "ub"})
-_VIEWS = frozenset({"memref.subview", "memref.cast", "memref.expand_shape", "memref.collapse_shape"})
 _ACCESSES = frozenset({"memref.load", "memref.store"})
 _OTHERS = frozenset({"memref.dim", "affine.apply", "scf.for", "scf.if", "scf.yield", "scf.reduce"})
 _ROOM = 1024
@@ -137,9 +137,9 @@ class _Loops:
         loops = [mlir_util.entry_block(op).arguments[0] for op in inside if op.name == "scf.for"]
         if not loops:
             return None
-        scores = [_side_by_side(accesses, index) for index in self._indices]
+        scores = [side_by_side(accesses, index) for index in self._indices]
         best = max(scores)
-        is_best = best > max(0, *(_side_by_side(accesses, index) for index in loops))
+        is_best = best > max(0, *(side_by_side(accesses, index) for index in loops))
         return max(n for n, score in enumerate(scores) if score == best) if is_best else None
 
     def _work(self, build: Builder, block: Any) -> Any:
@@ -289,7 +289,7 @@ class _Columns:
 
 def _is_pure(op: Any) -> bool:
     return (
-        op.name.partition(".")[0] in _ARITHMETIC or op.name in _VIEWS or op.name in ("memref.dim", "affine.apply")
+        op.name.partition(".")[0] in _ARITHMETIC or op.name in VIEWS or op.name in ("memref.dim", "affine.apply")
     )
 
 
@@ -348,67 +348,4 @@ def _is_inside(op: Any, around: Any) -> bool:
         op = op.parent
         if op == around or op.name == around:
             return True
-    return False
-
-
-def _side_by_side(accesses: Sequence[Any], index: Any) -> int:
-    """How many more of ``accesses`` go on by one element with ``index`` than by another distance."""
-    distances = [_distance(op, index) for op in accesses]
-    return sum(1 if distance == 1 else -1 for distance in distances if distance != 0)
-
-
-def _distance(op: Any, index: Any) -> int | None:
-    """By how many elements an access goes on with ``index``; None if that is not known."""
-    memref, *at = list(op.operands)[op.name == "memref.store" :]
-    total = _along(memref, at, index)
-    while total is not None and not isinstance(memref.owner, ir.Block):
-        view = memref.owner.operation
-        if view.name not in _VIEWS:
-            break
-        memref = view.operands[0]
-        if view.name == "memref.subview":
-            _, offsets, *_ = mlir_util.operand_groups(view)
-            dynamic, left = ir.ShapedType.get_dynamic_size(), iter(offsets)
-            static = ir.DenseI64ArrayAttr(view.attributes["static_offsets"])
-            begins = [next(left) if offset == dynamic else None for offset in static]
-            more = _along(memref, begins, index)
-            total = None if more is None else total + more
-    return total
-
-
-def _along(memref: Any, at: Sequence[Any], index: Any) -> int | None:
-    strides, _ = ir.MemRefType(memref.type).get_strides_and_offset()
-    total = 0
-    for stride, place in zip(strides, at, strict=True):
-        factor = 0 if place is None else _factor(place, index)
-        if factor is None or (factor and stride == ir.ShapedType.get_dynamic_stride_or_offset()):
-            return None
-        total += factor * stride
-    return total
-
-
-def _factor(value: Any, index: Any) -> int | None:
-    """By how much ``value`` grows with ``index``; None if that is not known."""
-    if value == index:
-        return 1
-    if isinstance(value.owner, ir.Block):
-        return 0
-    op = value.owner.operation
-    if op.name not in ("arith.addi", "arith.subi"):
-        return None if _depends(op, index) else 0
-    left, right = (_factor(operand, index) for operand in op.operands)
-    if left is None or right is None:
-        return None
-    return left + right if op.name == "arith.addi" else left - right
-
-
-def _depends(op: Any, index: Any) -> bool:
-    seen, left = {op}, [op]
-    while left:
-        for value in (operand for each in mlir_util.walk(left.pop()) for operand in each.operands):
-            if value == index:
-                return True
-            if not isinstance(value.owner, ir.Block) and value.owner.operation not in seen:
-                seen.add(value.owner.operation)
-                left.append(value.owner.operation)
     return False
