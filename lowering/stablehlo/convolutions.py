@@ -10,6 +10,7 @@ from typing import Any
 from devscope.lowering.interop.bindings import ir
 from devscope.lowering.stablehlo.arrays import literal
 from devscope.lowering.stablehlo.element_types import widen_products
+from devscope.lowering.stablehlo.large_windows import expand_large_windows
 from devscope.lowering.stablehlo.templates import (
     commas,
     element,
@@ -64,6 +65,8 @@ def expand_convolution(op: Any) -> None:
     widen_products(op)
     types = [op.operands[0].type, op.operands[1].type, op.results[0].type]
     layouts = _layouts(op)
+    if op.name == "stablehlo.convolution" and expand_large_windows(op, layouts):
+        return
     space = len(layouts[0]) - 2
     of_features, of_batch = number(op, "feature_group_count", 1), number(op, "batch_group_count", 1)
     is_dilated = any(by != 1 for by in integers(op, "rhs_dilation", [1] * space))

@@ -187,3 +187,24 @@ def test_windows_up_to_each_element(target: str, is_backwards: bool) -> None:
     turn = slice(None, None, -1 if is_backwards else 1)
     np.testing.assert_array_equal(sums, np.cumsum(x[turn])[turn])
     np.testing.assert_array_equal(most, np.maximum.accumulate(y[:, turn], 1)[:, turn])
+
+
+@pytest.mark.parametrize("target", ["cpu:0", "opencl:0"])
+def test_few_windows_that_are_large(target: str) -> None:
+    """A product of matrices for each: derivatives by filters are so."""
+    text = """
+      func.func @main(%x: tensor<2x41x20x3xf32>, %w: tensor<2x20x19x4xf32>) -> tensor<2x3x3x4xf32> {
+        %0 = stablehlo.convolution(%x, %w) dim_numbers = [f, 0, 1, b]x[i, 0, 1, o]->[0, b, 1, f],
+          window = {stride = [1, 2], pad = [[0, -1], [1, 3]], rhs_dilate = [2, 1]}
+          {batch_group_count = 1 : i64, feature_group_count = 1 : i64}
+          : (tensor<2x41x20x3xf32>, tensor<2x20x19x4xf32>) -> tensor<2x3x3x4xf32>
+        return %0 : tensor<2x3x3x4xf32>
+      }"""
+    rng = np.random.default_rng(9)
+    x, w = (rng.standard_normal(shape).astype(np.float32) for shape in ((2, 41, 20, 3), (2, 20, 19, 4)))
+    padded = np.pad(x, [(0, 0), (0, 0), (1, 3), (0, 0)])
+    want = np.empty((2, 3, 3, 4))
+    for i, j in np.ndindex(2, 3):
+        window = padded[:, i : i + 39 : 2, 2 * j : 2 * j + 19]
+        want[i, :, j] = np.tensordot(window.astype(np.float64), w, ([0, 1, 2], [0, 1, 2]))
+    np.testing.assert_allclose(devscope.compile(text, default=target, cache=False)(x, w), want, 1e-4, 1e-4)
