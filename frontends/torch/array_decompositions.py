@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Sequence
 from typing import Any
@@ -181,6 +182,36 @@ def _as_strided_scatter(
 
 
 # Windows.
+
+
+_MOST_WINDOWS = 32
+"""Windows that an element is in, at most, for which sums of all are written out."""
+
+
+@TABLE.of(aten.unfold_backward.default)
+def _add_windows(x: _Tensor, sizes: Sequence[Any], dim: int, size: int, step: int) -> Any:
+    """Sums of windows where they overlap, as for `istft`: of the first parts of all, of the second ones and so on,
+    each as long as a step. PyTorch's has an operation for each element of a window."""
+    parts = -(-size // step)
+    if x.dim() != len(sizes) + 1 or parts > _MOST_WINDOWS:
+        return NotImplemented
+    dim %= len(sizes)
+    windows = _padded(x.movedim(-1, dim + 1), dim + 1, 0, parts * step - size)
+    windows = windows.unflatten(dim + 1, (parts, step))
+    # An element is added up from the first window that it is in on, as PyTorch does.
+    shifted = [_padded(windows.select(dim + 1, n), dim, n, parts - 1 - n) for n in reversed(range(parts))]
+    total = functools.reduce(torch.add, shifted).flatten(dim, dim + 1)
+    if statically_known_true(sizes[dim] <= total.shape[dim]):
+        total = total.narrow(dim, 0, sizes[dim])
+    elif statically_known_true(sizes[dim] > total.shape[dim]):
+        total = _padded(total, dim, 0, sizes[dim] - total.shape[dim])
+    else:
+        return NotImplemented
+    return total.expand(sizes)
+
+
+def _padded(x: _Tensor, dim: int, before: int, behind: Any) -> _Tensor:
+    return aten.constant_pad_nd.default(x, [0, 0] * (x.dim() - 1 - dim) + [before, behind])
 
 
 @TABLE.of(

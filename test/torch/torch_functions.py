@@ -245,6 +245,15 @@ plain(
 )
 plain(
     lambda x: (
+        torch.ops.aten.unfold_backward(x, [2, 25], 1, 6, 4),  # windows are longer than steps
+        torch.ops.aten.unfold_backward(x, [2, 40], -1, 6, 8),
+        torch.ops.aten.unfold_backward(x, [11, 5], 0, 6, 5),
+    ),
+    floats(2, 5, 6),
+    name="UnfoldBackward",
+)
+plain(
+    lambda x: (
         torch.view_as_real(
             torch.stft(
                 x,
