@@ -1,8 +1,7 @@
-"""Decompositions of norms, writes and windows, of which PyTorch has none that is right and can be imported."""
+"""Decompositions of norms and writes, of which PyTorch has none that is right and can be imported."""
 
 from __future__ import annotations
 
-import functools
 import math
 from collections.abc import Sequence
 from typing import Any
@@ -179,73 +178,6 @@ def _as_strided_scatter(
     memory = x.permute(order)
     found = memory.reshape(-1).index_put([_places(size, stride, offset)], source.reshape(-1))
     return found.reshape(memory.shape).permute([order.index(dim) for dim in range(x.dim())])
-
-
-# Windows.
-
-
-_MOST_WINDOWS = 32
-"""Windows that an element is in, at most, for which sums of all are written out."""
-
-
-@TABLE.of(aten.unfold_backward.default)
-def _add_windows(x: _Tensor, sizes: Sequence[Any], dim: int, size: int, step: int) -> Any:
-    """Sums of windows where they overlap, as for `istft`: of the first parts of all, of the second ones and so on,
-    each as long as a step. PyTorch's has an operation for each element of a window."""
-    parts = -(-size // step)
-    if x.dim() != len(sizes) + 1 or parts > _MOST_WINDOWS:
-        return NotImplemented
-    dim %= len(sizes)
-    windows = _padded(x.movedim(-1, dim + 1), dim + 1, 0, parts * step - size)
-    windows = windows.unflatten(dim + 1, (parts, step))
-    # An element is added up from the first window that it is in on, as PyTorch does.
-    shifted = [_padded(windows.select(dim + 1, n), dim, n, parts - 1 - n) for n in reversed(range(parts))]
-    total = functools.reduce(torch.add, shifted).flatten(dim, dim + 1)
-    if statically_known_true(sizes[dim] <= total.shape[dim]):
-        total = total.narrow(dim, 0, sizes[dim])
-    elif statically_known_true(sizes[dim] > total.shape[dim]):
-        total = _padded(total, dim, 0, sizes[dim] - total.shape[dim])
-    else:
-        return NotImplemented
-    return total.expand(sizes)
-
-
-def _padded(x: _Tensor, dim: int, before: int, behind: Any) -> _Tensor:
-    return aten.constant_pad_nd.default(x, [0, 0] * (x.dim() - 1 - dim) + [before, behind])
-
-
-@TABLE.of(
-    aten.hamming_window.default,
-    aten.hamming_window.periodic,
-    aten.hamming_window.periodic_alpha,
-    aten.hamming_window.periodic_alpha_beta,
-)
-def _hamming_window(
-    length: Any, periodic: bool = True, alpha: float = 0.54, beta: float = 0.46, dtype: Any = None, **_: Any
-) -> Any:
-    dtype = dtype or torch.get_default_dtype()
-    if length == 1:
-        return torch.ones(1, dtype=dtype)
-    step = 2 * math.pi / (length if periodic else length - 1)
-    return alpha - beta * torch.cos(torch.arange(length, dtype=dtype) * step)
-
-
-@TABLE.of(aten.blackman_window.default, aten.blackman_window.periodic)
-def _blackman_window(length: Any, periodic: bool = True, dtype: Any = None, **_: Any) -> Any:
-    dtype = dtype or torch.get_default_dtype()
-    if length == 1:
-        return torch.ones(1, dtype=dtype)
-    angles = torch.arange(length, dtype=dtype) * (2 * math.pi / (length if periodic else length - 1))
-    return 0.42 - 0.5 * torch.cos(angles) + 0.08 * torch.cos(2 * angles)
-
-
-@TABLE.of(aten.bartlett_window.default, aten.bartlett_window.periodic)
-def _bartlett_window(length: Any, periodic: bool = True, dtype: Any = None, **_: Any) -> Any:
-    dtype = dtype or torch.get_default_dtype()
-    if length == 1:
-        return torch.ones(1, dtype=dtype)
-    last = length if periodic else length - 1
-    return 1 - (torch.arange(length, dtype=dtype) * (2 / last) - 1).abs()
 
 
 # Poolings without a batch, which end torch-mlir's passes or have no lowering.

@@ -29,6 +29,7 @@ from devscope.frontends.torch import (
     sampling_decompositions,
     scalar_decompositions,
     special_decompositions,
+    window_decompositions,
 )
 
 _Table = dict[Any, Callable[..., Any]]
@@ -49,6 +50,7 @@ _OWN = tuple(
         byte_decompositions,
         scalar_decompositions,
         special_decompositions,
+        window_decompositions,
         narrow_decompositions,
     )
 )

@@ -205,30 +205,6 @@ def _embedding_bag(
     return found.to(weight.dtype), bag, sizes, largest
 
 
-@TABLE.of(aten.col2im.default)
-def _fold(
-    x: _Tensor,
-    output_size: list[int],
-    kernel_size: list[int],
-    dilation: list[int],
-    padding: list[int],
-    stride: list[int],
-) -> Any:
-    sizes: list[Any] = [*x.shape[1:]]
-    if x.dtype.is_complex or not all(isinstance(size, int) for size in sizes):
-        return NotImplemented
-    places = [
-        (size + 2 * p - d * (k - 1) - 1) // s + 1
-        for size, k, d, p, s in zip(output_size, kernel_size, dilation, padding, stride, strict=True)
-    ]
-    outer = [*x.shape[:-2], x.shape[-2] // math.prod(kernel_size)]
-    windows = x.reshape([math.prod(outer), *kernel_size, *places])
-    images = matrix_operations.add_windows(windows, torch.empty([*stride, *dilation]))
-    missing = [size + p - had for size, p, had in zip(output_size, padding, images.shape[1:], strict=True)]
-    widths = [width for p, more in zip(padding[::-1], missing[::-1], strict=True) for width in (-p, more)]
-    return aten.constant_pad_nd.default(images, widths).reshape([*outer, *output_size])
-
-
 # Order.
 
 

@@ -17,9 +17,9 @@ import numpy as np
 
 from devscope.lowering import mlir_util
 from devscope.lowering.stablehlo.arrays import Array, Text
-from devscope.lowering.stablehlo.butterflies import MOST_PRIME, Body, Complex, Scalar, factors
+from devscope.lowering.stablehlo.butterflies import MOST_PRIME, Body, Complex, factors
+from devscope.lowering.stablehlo.elementwise import Elementwise
 from devscope.lowering.stablehlo.templates import (
-    axes_map,
     commas,
     element,
     enum,
@@ -209,7 +209,7 @@ def _step(value: Parts, sign: int, roots: Any, made: int, is_real: bool) -> Part
     """The first ``made`` elements of short transforms along the second dimension of four, times ``roots``, whose
     dimensions are these elements and the last two of ``value``; they stand in the third dimension, then."""
     outer, given, left, inner = value[0].extents
-    operation, body = _Elementwise(value[0].text, (outer, left, inner), value[0].of), Body(value[0].of)
+    operation, body = Elementwise(value[0].text, (outer, left, inner), value[0].of), Body(value[0].of)
     values: list[Complex] = [(None, None)] * len(roots)
     for at in range(given):
         re, im, *_ = [*(operation.operand(part.at(1, str(at)), [0, 1, 2]) for part in value), None]
@@ -237,53 +237,11 @@ def _side_by_side(arrays: Sequence[Array]) -> Array:
 
 def _times(value: Parts, roots: Any, is_real: bool = False) -> Parts:
     """Parts times complex constants, of the last two dimensions, or the same for all of the last one."""
-    operation, body = _Elementwise(value[0].text, value[0].extents, value[0].of), Body(value[0].of)
+    operation, body = Elementwise(value[0].text, value[0].extents, value[0].of), Body(value[0].of)
     re, im, *_ = [*(operation.operand(part, [0, 1, 2]) for part in value), None]
     axes = [axis + 1 for axis, extent in enumerate(roots.shape) if extent > 1]
     product = body.product((re, im), *operation.constant(roots, axes))
     return operation.done(body, product[: 2 - is_real])
-
-
-class _Elementwise:
-    """An operation on elements of three dimensions, with several results."""
-
-    def __init__(self, text: Text, extents: tuple[int, ...], of: str) -> None:
-        self._text, self._extents, self._of = text, extents, of
-        self._operands: list[tuple[Array, list[int]]] = []
-
-    def operand(self, array: Array, axes: list[int]) -> str:
-        """What an element of ``array``, which has these dimensions, is called."""
-        self._operands.append((array, axes))
-        return f"%e{len(self._operands) - 1}"
-
-    def constant(self, roots: Any, axes: list[int]) -> tuple[str, str]:
-        """What the parts of complex constants are called."""
-        squeezed = roots.reshape([extent for extent in roots.shape if extent > 1])
-        re, im = (
-            self.operand(self._text.constant(part, self._of), axes) for part in (squeezed.real, squeezed.imag)
-        )
-        return re, im
-
-    def done(self, body: Body, results: Sequence[Scalar]) -> Parts:
-        of, count, arrays = self._of, len(results), [array for array, _ in self._operands]
-        names = [body.named(result) for result in results]
-        type_ = tensor(self._extents, of)
-        types, parallel = commas([type_] * count), commas(['"parallel"'] * 3)
-        maps = [axes_map(3, axes) for axes in (*(axes for _, axes in self._operands), *[range(3)] * count)]
-        arguments = [
-            f"%{kind}{n}: {of}" for kind, total in (("e", len(arrays)), ("o", count)) for n in range(total)
-        ]
-        name = self._text.add(
-            f"linalg.generic {{indexing_maps = [{commas(maps)}], iterator_types = [{parallel}]}} "
-            f"ins({commas(array.name for array in arrays)} : {commas(array.type for array in arrays)}) "
-            f"outs({commas([self._text.room(self._extents, of)] * count)} : {types}) {{\n"
-            f"^bb0({commas(arguments)}):\n"
-            + "\n".join(body.lines)
-            + f"\nlinalg.yield {commas(names)} : {commas([of] * count)}\n}} -> ({types})",
-            count,
-        )
-        numbered = [f"{name}#{n}" for n in range(count)] if count > 1 else [name]
-        return [Array(self._text, each, self._extents, of) for each in numbered]
 
 
 def _of_real_numbers(value: Array) -> Parts:
