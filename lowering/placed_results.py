@@ -14,12 +14,19 @@ _RUN = 16
 """Elements side by side in a part, at least: of fewer, several rows are computed at once, and then copied."""
 
 
+_Places = list[tuple[float, float]]
+"""The first index and the last one along each axis of a buffer."""
+_Users = list[tuple[Any, _Places | None]]
+"""What is done to a buffer, and to which places; None where that is no view."""
+
+
 def place_results(module: Any) -> None:
+    users: dict[Any, _Users] = {}  # of each buffer with parts, found once: there may be many parts
     for copy in mlir_util.named(module.operation, "memref.copy"):
-        _place(copy)
+        _place(copy, users)
 
 
-def _place(copy: Any) -> None:
+def _place(copy: Any, users: dict[Any, _Users]) -> None:
     alloc = mlir_util.maker(copy.operands[0], "memref.alloc")
     view = mlir_util.maker(copy.operands[1], "memref.subview")
     whole = None if view is None else mlir_util.maker(view.operands[0], "memref.alloc")
@@ -33,7 +40,11 @@ def _place(copy: Any) -> None:
     if not _has_long_rows(view.results[0].type) or not all(_is_known(value, alloc) for value in before):
         return
     writers = [use.owner.operation for use in alloc.results[0].uses if use.owner.operation != copy]
-    if not all(_is_elementwise(op, alloc, copy) for op in writers) or not _is_apart(view, whole, copy):
+    if not all(_is_elementwise(op, alloc, copy) for op in writers):
+        return
+    if whole.results[0] not in users:
+        users[whole.results[0]] = _users(whole)
+    if not _is_apart(view, users[whole.results[0]], copy):
         return
     if not whole.is_before_in_block(alloc):
         whole.move_before(alloc)
@@ -73,27 +84,32 @@ def _is_elementwise(op: Any, alloc: Any, copy: Any) -> bool:
     return alloc.results[0] not in mlir_util.operand_groups(op)[0]
 
 
-def _is_apart(view: Any, whole: Any, copy: Any) -> bool:
-    """Whether what is done to ``whole`` in front of ``copy`` is done to parts that ``view`` has nothing of."""
-    for use in whole.results[0].uses:
-        op = use.owner.operation
-        if op == view or (op.block == copy.block and copy.is_before_in_block(op)):
+def _users(whole: Any) -> _Users:
+    ops = [use.owner.operation for use in whole.results[0].uses]
+    return [(op, _places(op) if op.name == "memref.subview" else None) for op in ops]
+
+
+def _is_apart(view: Any, users: _Users, copy: Any) -> bool:
+    """Whether what ``users`` do in front of ``copy`` is done to parts that ``view`` has nothing of."""
+    own = _places(view)
+    for op, places in users:
+        if (places is not None and _are_apart(own, places)) or op == view:
             continue
-        if op.name != "memref.subview" or not _are_apart(view, op):
+        if op.block != copy.block or not copy.is_before_in_block(op):
             return False
     return True
 
 
-def _are_apart(view: Any, other: Any) -> bool:
-    """Whether two views of a buffer are known to have no element in common."""
-    return any(a[1] < b[0] or b[1] < a[0] for a, b in zip(_places(view), _places(other), strict=True))
+def _are_apart(one: _Places, other: _Places) -> bool:
+    """Whether they are known to have no element in common."""
+    return any(a[1] < b[0] or b[1] < a[0] for a, b in zip(one, other, strict=True))
 
 
-def _places(view: Any) -> list[tuple[float, float]]:
-    """The first index and the last one along each axis of the buffer; all where they are not known."""
+def _places(view: Any) -> _Places:
+    """All where they are not known."""
     names = ("static_offsets", "static_sizes", "static_strides")
     dynamic = {ir.ShapedType.get_dynamic_size(), ir.ShapedType.get_dynamic_stride_or_offset()}
-    places: list[tuple[float, float]] = []
+    places: _Places = []
     for numbers in zip(*(ir.DenseI64ArrayAttr(view.attributes[name]) for name in names), strict=True):
         offset, size, stride = numbers
         is_known = dynamic.isdisjoint(numbers)
