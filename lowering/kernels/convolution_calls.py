@@ -27,6 +27,9 @@ if TYPE_CHECKING:
 
 _TEMPLATE = "convolution"
 
+_TURNED = 4
+"""Blocks of sums, at least, that are turned and go to memory at once: with 2, a stem's 7 x 7 takes 2 % longer."""
+
 
 @dataclass(frozen=True)
 class BlockPlace:
@@ -191,7 +194,10 @@ class Call:
     @property
     def _tile(self) -> int:
         """Pixels whose sums go to memory at once."""
-        return self.rows if self.plan.filters_last else lcm(self.rows, self.lanes)
+        if self.plan.filters_last:
+            return self.rows
+        least = lcm(self.rows, self.lanes)
+        return least * -(-_TURNED * self.rows // least)
 
     def _room(self, text: IndexText, pixels: Index) -> Index:
         """Rows of a room: for one tile, or all ``pixels`` of a block if their sums have several parts."""

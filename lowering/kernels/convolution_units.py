@@ -78,7 +78,7 @@ def units(found: Windowed, chain: Sequence[int], sizes: Sizes, row: Row, packs: 
     def candidates() -> Iterator[tuple[float, Units]]:
         known: set[tuple[int, ...]] = set()
         for count in (1, 2, 3, 4, 5, 6, 7, 8, 10, 12, 14, 16, 20, 24, 28, 32):
-            at_most = max(min(-(-pixels // count), numbers["pixels"]), min(_FEW * rows, pixels))
+            at_most = max(min(-(-pixels // count), numbers["pixels"]), min(-(-_FEW // panels) * rows, pixels))
             blocks = block_extents(found, chain, {}, at_most, most)
             extent = tuple(blocks.values())
             if extent in known:

@@ -56,9 +56,9 @@ func.func @few(%x: tensor<1x16x32x32xf32>, %w: tensor<3x16x3x3xf32>, %y: tensor<
 // One matrix for a batch of others, as of filters of one pixel for images: what follows is done in its kernel. Rows
 // of blocks that fill 32 x 784 better than those of rows behind them come first.
 
-// CHECK:      linalg.contract, b 4, m 32, n 784, k 192, f32: contraction with rows 16, columns 16,
+// CHECK:      linalg.contract, b 4, m 32, n 784, k 192, f32: contraction with rows 8, columns 16,
 // CHECK-NEXT: linalg.generic, b 4, m 32, n 784, f32: in the kernel of
-// CHECK-NEXT: linalg.contract, b 1, m 384, n 768, k 192, f32: contraction with rows 6, columns 64,
+// CHECK-NEXT: linalg.contract, b 1, m 384, n 768, k 192, f32: contraction with rows 4, columns 64,
 func.func @shared(%w: tensor<32x192xf32>, %x: tensor<4x192x784xf32>, %u: tensor<384x192xf32>, %v: tensor<192x768xf32>)
     -> (tensor<4x32x784xf32>, tensor<384x768xf32>)
     attributes {device.target = #device.target<"cpu", {cpu = "x86-64-v4"}>} {
