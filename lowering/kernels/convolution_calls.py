@@ -221,10 +221,8 @@ class Call:
     ) -> dict[str, object]:
         of, rows, columns = self.found.element, self.rows, self.columns
         c = element_of(self.result)
-        w = element_of(self.found.weights)
         constants = [
             *self.image.constants(),
-            f"%no_w = arith.constant dense<{zero(w)}> : vector<{columns}x{w}>",
             f"%none = arith.constant {zero(of)} : {of}",
         ]
         lines_of_room = f"memref<?x{columns}x{of}, strided<[{columns}, 1], offset: ?>>"

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 
 from devscope.lowering.kernels.contraction_operands import CACHE_LINE, element_bytes
 from devscope.lowering.kernels.index_text import Index, IndexText
-from devscope.lowering.kernels.windowed import FLAT, converted, element_of, strides_of
+from devscope.lowering.kernels.squares import transposed
+from devscope.lowering.kernels.windowed import FLAT, converted, element_of, strides_of, zero
 
 if TYPE_CHECKING:
     from devscope.lowering.kernels.convolution_calls import Call
@@ -19,10 +20,7 @@ _FETCHED = 128
 
 def pack_filters(call: Call, text: IndexText, panel: str, panels: Index, filters: str) -> None:
     """Lines that pack one of all panels: [phases][filters / columns][k][columns]."""
-    found, columns, of = call.found, call.columns, call.found.element
-    assert found.w is not None
-    w = element_of(found.weights)
-    source, stored = FLAT.format(w), f"vector<{columns}x{of}>"
+    found, columns = call.found, call.columns
     to = text.mul(panel, columns, "%K")
     at: Index = 0
     number: Index = panel
@@ -32,33 +30,111 @@ def pack_filters(call: Call, text: IndexText, panel: str, panels: Index, filters
     first = text.mul(number, columns)
     at = text.add(at, text.mul(first, f"%w_stride{call.plan.filter}"))
     left = text.min(text.sub(filters, first), columns)
-    mask = text.define(f"vector.create_mask {left} : vector<{columns}xi1>")
+    strides = {loop: strides_of(found.weights)[axis] for loop, axis in found.axes_of_weights.items()}
+    # What is side by side is read so.
+    sums = sorted(call.plan.sums, key=found.axes_of_weights.__getitem__)
+    run = [] if strides[call.plan.filter] == 1 else _run(call, sums, strides)
+    indices = dict[int, Index]()
     with ExitStack() as loops:
-        sums, indices = call.plan.sums, dict[int, str]()
-        # What is side by side is read so.
-        for loop in sorted(sums, key=lambda loop: found.axes_of_weights[loop]):
+        for loop in sums[: len(sums) - len(run)]:
             indices[loop] = loops.enter_context(text.loop(0, f"%n{loop}"))
             at = text.add(at, text.mul(indices[loop], f"%w_stride{loop}"))
-        step: Index = 0
-        for loop in sums:
-            step = text.add(text.mul(step, f"%n{loop}"), indices[loop])
-        to = text.add(to, text.mul(step, columns))
-        if strides_of(found.weights)[found.axes_of_weights[call.plan.filter]] == 1:
-            read, made = text.new(), text.new()
-            text.lines.append(
-                f"{read} = vector.maskedload %W[{at}], {mask}, %no_w : {source}, vector<{columns}xi1>, "
-                f"vector<{columns}x{w}> into vector<{columns}x{w}>"
-            )
-            text.lines += converted(made, read, w, of, str(columns), found.w)
-            text.lines.append(f"vector.store {made}, %packed_w[{to}] : memref<?x{of}>, {stored}")
-        else:
-            with text.loop(0, left) as filter_:
-                each = text.add(at, text.mul(filter_, f"%w_stride{call.plan.filter}"))
-                element = text.define(f"memref.load %W[{each}] : {source}")
-                read, made = text.define(f"vector.broadcast {element} : {w} to vector<1x{w}>"), text.new()
-                text.lines += converted(made, read, w, of, "1", found.w)
-                place = text.add(to, filter_)
-                text.lines.append(f"vector.store {made}, %packed_w[{place}] : memref<?x{of}>, vector<1x{of}>")
+        if run:
+            _pack_run(call, text, run, indices, at, to, left)
+            return
+        to = text.add(to, _place(call, text, indices))
+        if strides[call.plan.filter] == 1:
+            mask = text.define(f"vector.create_mask {left} : vector<{columns}xi1>")
+            line = _read(call, text, at, mask, columns)
+            text.lines.append(_store(call, line, to, columns))
+            return
+        with text.loop(0, left) as filter_:
+            each = text.add(at, text.mul(filter_, f"%w_stride{call.plan.filter}"))
+            text.lines.append(_store(call, _read(call, text, each, None, 1), text.add(to, filter_), 1))
+
+
+def _run(call: Call, sums: list[int], strides: dict[int, int | None]) -> list[int]:
+    """The last loops, if any, in whose order the elements of a filter are side by side."""
+    length: int | None = 1
+    for number in reversed(range(len(sums))):
+        extent = call.found.extent(sums[number])
+        if length is None or strides[sums[number]] != length:
+            return sums[number + 1 :]
+        length = None if extent is None else length * extent
+    return sums
+
+
+def _pack_run(
+    call: Call, text: IndexText, run: list[int], indices: dict[int, Index], at: Index, to: Index, left: Index
+) -> None:
+    """Lines that pack, of ``left`` filters, what is side by side from ``at`` on: of as many filters as a register
+    has lanes, as many elements of each, which are transposed."""
+    lanes, extents = call.lanes, [f"%n{loop}" for loop in run]
+    length = text.mul(*extents)
+    with text.loop(0, length, lanes) as begin:
+        mask = text.define(f"vector.create_mask {text.value(text.sub(length, begin))} : vector<{lanes}xi1>")
+        here = text.decode(begin, extents)
+        places: list[Index] = []
+        for lane in range(lanes):
+            place = _place(call, text, {**indices, **dict(zip(run, here, strict=True))})
+            if places:
+                is_one = text.define(f"arith.cmpi ult, {text.add(begin, lane)}, {length} : index")
+                place = text.select(is_one, place, places[-1])
+            places.append(place)
+            here = _next(text, here, extents)
+        with text.loop(0, call.columns, lanes) as group:
+            lines: list[str] = []
+            for lane in range(lanes):
+                # In the place of filters that there are not, the last one is read.
+                filter_ = text.min(text.add(group, lane), text.sub(left, 1))
+                each = text.add(at, begin, text.mul(filter_, f"%w_stride{call.plan.filter}"))
+                lines.append(_read(call, text, each, mask, lanes))
+            # What is behind the end goes to the last place, too: before what belongs there.
+            for line, place in reversed([*zip(transposed(text, lines, call.found.element), places, strict=True)]):
+                text.lines.append(_store(call, line, text.add(to, place, group), lanes))
+
+
+def _next(text: IndexText, indices: list[Index], extents: list[str]) -> list[Index]:
+    """Of indices in loops of ``extents``, the ones after them."""
+    after: list[Index] = []
+    more: Index = 1
+    for index, extent in zip(reversed(indices[1:]), reversed(extents[1:]), strict=True):
+        index = text.value(text.add(index, more))
+        ends = text.define(f"arith.cmpi eq, {index}, {extent} : index")
+        after.append(text.select(ends, 0, index))
+        more = text.select(ends, 1, 0)
+    return [text.add(indices[0], more), *reversed(after)]
+
+
+def _place(call: Call, text: IndexText, indices: dict[int, Index]) -> Index:
+    """Where in a panel a step of the sums begins."""
+    step: Index = 0
+    for loop in call.plan.sums:
+        step = text.add(text.mul(step, f"%n{loop}"), indices[loop])
+    return text.mul(step, call.columns)
+
+
+def _read(call: Call, text: IndexText, at: Index, mask: str | None, size: int) -> str:
+    """``size`` elements from ``at`` on, as ones of the type that is computed in."""
+    found = call.found
+    assert found.w is not None
+    w = element_of(found.weights)
+    source, line, bits = FLAT.format(w), f"vector<{size}x{w}>", f"vector<{size}xi1>"
+    if mask is None:
+        read = text.define(f"vector.load %W[{text.value(at)}] : {source}, {line}")
+    else:
+        none = text.define(f"arith.constant dense<{zero(w)}> : {line}")
+        read = text.define(
+            f"vector.maskedload %W[{text.value(at)}], {mask}, {none} : {source}, {bits}, {line} into {line}"
+        )
+    made = text.new()
+    text.lines += converted(made, read, w, found.element, str(size), found.w)
+    return made
+
+
+def _store(call: Call, line: str, to: Index, size: int) -> str:
+    of = call.found.element
+    return f"vector.store {line}, %packed_w[{to}] : memref<?x{of}>, vector<{size}x{of}>"
 
 
 def read_filters(call: Call) -> str:
