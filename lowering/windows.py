@@ -1,8 +1,10 @@
-"""Inputs of convolutions and pooling, cut to the part that is read, where that is needed.
+"""Inputs of convolutions and pooling, cut to the part that is read, and results of one element along an axis, whose
+types say so, where that is needed.
 
 The last elements of an input may be left unread. Then ``linalg-fold-unit-extent-dims``, which takes loops of one
 iteration out of the indexing maps, goes wrong: it leaves ``d1`` of ``d0 * 2 + d1``, and the extent of an input
-whose index is a loop's counts as the number of the loop's iterations.
+whose index is a loop's counts as the number of the loop's iterations. Of a result whose type does not say that there
+is one element, it makes one of none; where all indices are just loops, canonicalisation has completed the types.
 """
 
 from collections.abc import Iterable, Sequence
@@ -11,6 +13,8 @@ from typing import Any
 from devscope.lowering import mlir_util
 from devscope.lowering.interop import bindings
 from devscope.lowering.interop.bindings import ir
+from devscope.lowering.mlir_util import Builder
+from devscope.lowering.stablehlo.templates import retype_result
 
 _WINDOWED = ("linalg.generic", "linalg.conv", "linalg.depthwise", "linalg.pooling")
 _MAPS = "indexing_maps"
@@ -33,7 +37,8 @@ def _has_windows(op: Any, linalg: Any) -> bool:
 
 
 def cut_windows(module: Any) -> None:
-    """Cut the inputs of the operations on tensors of ``module`` some of whose indices become those of one loop."""
+    """Cut the inputs of the operations on tensors of ``module`` some of whose indices become those of one loop; have
+    the types of their results say where there is one element."""
     for op in mlir_util.walk(module.operation):
         if op.name.startswith(_WINDOWED) and len(op.results):
             _cut(op)
@@ -56,6 +61,21 @@ def _cut(op: Any) -> None:
         dynamic = ir.ShapedType.get_dynamic_size()
         if any(size == dynamic or size != shapes[number][axis] for axis, size in sizes.items()):
             op.operands[number] = _slice(op, number, needed)
+    for result, map_ in zip(op.results, maps[-len(op.results) :], strict=True):
+        _say_ones(result, map_, extents)
+
+
+def _say_ones(result: Any, map_: Any, extents: dict[int, int]) -> None:
+    type_ = ir.RankedTensorType(result.type)
+    loops = [ir.AffineDimExpr(index).position if isinstance(index, ir.AffineDimExpr) else None for index in map_.results]
+    is_one = [loop is not None and extents.get(loop) == 1 for loop in loops]
+    shape = [1 if one else size for one, size in zip(is_one, type_.shape, strict=True)]
+    if shape != list(type_.shape):
+        op = result.owner
+        made = ir.RankedTensorType.get(shape, type_.element_type, loc=op.location)
+        number = len(op.operands) - len(op.results) + result.result_number
+        op.operands[number] = Builder(op).value("tensor.cast", [op.operands[number]], made)
+        retype_result(result, made, "tensor.cast")
 
 
 def _indexing_maps(op: Any) -> list[Any]:

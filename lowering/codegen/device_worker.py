@@ -36,6 +36,11 @@ _SPIRV_OPTIONS = (
     "--disable-vector-combine",
 )
 
+_PTX_OPTIONS = (
+    # Sums without a loop go behind the conditions of their stores, and keep all of their factors in registers.
+    *(() if os.environ.get("BK_SINK") else ("--disable-machine-sink",)),
+)
+
 #: An integer type that the SPIR-V backend makes wider, keeping what overflows; it refuses those above 64 bits.
 _ODD_INTEGER = re.compile(r'(?<![\w%@."$-])i(?!(?:1|8|16|32|64)\b)\d\d?\b')
 
@@ -73,7 +78,7 @@ def optimise(llvm: Any, machine: Mapping[str, Any], text: str, level: int = 2) -
 def emit(llvm: Any, machine: Mapping[str, Any], text: str) -> bytes:
     """The code of one LLVM IR module; raises RuntimeError with LLVM's message."""
     is_spirv = machine["triple"].startswith("spirv")
-    for option in _SPIRV_OPTIONS if is_spirv else ():
+    for option in _SPIRV_OPTIONS if is_spirv else _PTX_OPTIONS:
         llvm.set_option("devscope", option)
     target, module = optimise(llvm, machine, text)
     if is_spirv:
