@@ -1,13 +1,13 @@
 """bf16 for targets without it: 16 bits in memory, computed in f32 and rounded after each operation."""
 
 import re
-import struct
 from collections.abc import Mapping
 from string import Template
 from typing import Any
 
 from devscope.errors import LoweringError
 from devscope.lowering import mlir_util
+from devscope.lowering.codegen.llvm_text import literal_bits
 from devscope.lowering.interop.bindings import ir
 from devscope.lowering.interop.diagnostics import decode_location
 from devscope.lowering.mlir_util import Builder, RunPasses
@@ -82,11 +82,8 @@ def _constant_bits(op: Any) -> None:
 
 
 def _bits(number: str) -> int:
-    """Of a number that bf16 has, as MLIR writes it: as an i16."""
-    if number.startswith("0x"):
-        bits = int(number, 16)
-    else:
-        bits = struct.unpack("<I", struct.pack("<f", float(number)))[0] >> 16
+    """Of a number that bf16 has, as MLIR writes it, in as few digits as are read as this number: as an i16."""
+    bits = int(number, 16) if number.startswith("0x") else literal_bits(number, "bfloat")
     return bits - (1 << 16 if bits >= 1 << 15 else 0)
 
 

@@ -57,7 +57,9 @@ func.func @integers(%a: tensor<?xbf16>, %i: tensor<?xi8>) -> (tensor<?xi32>, ten
   %2 = arith.uitofp %i : tensor<?xi8> to tensor<?xbf16>
   return %0, %1, %2 : tensor<?xi32>, tensor<?xbf16>, tensor<?xbf16>
 }
-func.func @numbers(%x: bf16, %t: tensor<4xbf16>) -> (tensor<4xbf16>, tensor<bf16>) {
+func.func @numbers(%x: bf16, %t: tensor<4xbf16>) -> (tensor<4xbf16>, tensor<bf16>, tensor<4xbf16>) {
+  %factor = arith.constant dense<0xBF57> : tensor<4xbf16>
+  %1 = arith.mulf %t, %factor : tensor<4xbf16>
   %low = arith.constant 0xFF80 : bf16
   %e = tensor.empty() : tensor<4xbf16>
   %f = linalg.fill ins(%x : bf16) outs(%e : tensor<4xbf16>) -> tensor<4xbf16>
@@ -65,7 +67,7 @@ func.func @numbers(%x: bf16, %t: tensor<4xbf16>) -> (tensor<4xbf16>, tensor<bf16
   %s = tensor.empty() : tensor<bf16>
   %g = linalg.fill ins(%low : bf16) outs(%s : tensor<bf16>) -> tensor<bf16>
   %r = linalg.reduce {arith.maximumf} ins(%t : tensor<4xbf16>) outs(%g : tensor<bf16>) dimensions = [0]
-  return %0, %r : tensor<4xbf16>, tensor<bf16>
+  return %0, %r, %1 : tensor<4xbf16>, tensor<bf16>, tensor<4xbf16>
 }
 """
 
@@ -109,9 +111,10 @@ def test_all_numbers(default: str) -> None:
         real = np.isfinite(exact) & (exact > 1e-30) & (exact < 1e30)
         np.testing.assert_allclose(power.astype(np.float64)[real], exact[real], 2.0**-8)
         t = np.array([1, -0.0, np.inf, 3], BF16)
-        quotients, largest = executable.run("numbers", BF16(3), t)
+        quotients, largest, products = executable.run("numbers", BF16(3), t)
         assert_same(quotients, t / BF16(3))
         assert_same(largest, BF16(np.inf))
+        assert_same(products, t * BF16(-0.83984375))
 
 
 @pytest.mark.parametrize("default", ["cpu:0", "opencl:0"])
