@@ -1,10 +1,10 @@
-"""Inputs of convolutions and pooling, cut to the part that is read, and results of one element along an axis, whose
-types say so, where that is needed.
+"""Inputs of convolutions and pooling, cut to the part that is read, and types of results, where that is needed.
 
 The last elements of an input may be left unread. Then ``linalg-fold-unit-extent-dims``, which takes loops of one
 iteration out of the indexing maps, goes wrong: it leaves ``d1`` of ``d0 * 2 + d1``, and the extent of an input
-whose index is a loop's counts as the number of the loop's iterations. Of a result whose type does not say that there
-is one element, it makes one of none; where all indices are just loops, canonicalisation has completed the types.
+whose index is a loop's counts as the number of the loop's iterations. Results whose types do not
+say that they have one element along an axis get none; where all indices are loops, canonicalisation completes
+types.
 """
 
 from collections.abc import Iterable, Sequence
@@ -37,8 +37,8 @@ def _has_windows(op: Any, linalg: Any) -> bool:
 
 
 def cut_windows(module: Any) -> None:
-    """Cut the inputs of the operations on tensors of ``module`` some of whose indices become those of one loop; have
-    the types of their results say where there is one element."""
+    """Cut the inputs of the operations on tensors of ``module`` some of whose indices become those of one loop;
+    have the types of results say where there is one element."""
     for op in mlir_util.walk(module.operation):
         if op.name.startswith(_WINDOWED) and len(op.results):
             _cut(op)
@@ -67,7 +67,9 @@ def _cut(op: Any) -> None:
 
 def _say_ones(result: Any, map_: Any, extents: dict[int, int]) -> None:
     type_ = ir.RankedTensorType(result.type)
-    loops = [ir.AffineDimExpr(index).position if isinstance(index, ir.AffineDimExpr) else None for index in map_.results]
+    loops = [
+        ir.AffineDimExpr(index).position if isinstance(index, ir.AffineDimExpr) else None for index in map_.results
+    ]
     is_one = [loop is not None and extents.get(loop) == 1 for loop in loops]
     shape = [1 if one else size for one, size in zip(is_one, type_.shape, strict=True)]
     if shape != list(type_.shape):

@@ -340,6 +340,28 @@ def _others() -> Executable:
     return devscope.compile(_POOLING)
 
 
+def test_one_filter_of_each_group() -> None:
+    """Which filters say, and not the type of the result."""
+    maps = ("(n, g, f, x, k) -> (n, x + k, g)", "(n, g, f, x, k) -> (g, f, k)", "(n, g, f, x, k) -> (n, x, g, f)")
+    text = f"""
+        func.func @main(%x: tensor<1x6x3xi32>, %w: tensor<3x1x3xi32>, %o: tensor<1x4x3x?xi32>)
+            -> tensor<1x4x3x?xi32> {{
+          %0 = linalg.generic {{indexing_maps = [{", ".join(f"affine_map<{each}>" for each in maps)}],
+              iterator_types = ["parallel", "parallel", "parallel", "parallel", "reduction"]}}
+              ins(%x, %w : tensor<1x6x3xi32>, tensor<3x1x3xi32>) outs(%o : tensor<1x4x3x?xi32>) {{
+          ^bb0(%a: i32, %b: i32, %s: i32):
+            %p = arith.muli %a, %b : i32
+            %r = arith.addi %s, %p : i32
+            linalg.yield %r : i32
+          }} -> tensor<1x4x3x?xi32>
+          return %0 : tensor<1x4x3x?xi32>
+        }}
+    """
+    x, w = np.arange(18, dtype=np.int32).reshape(1, 6, 3), np.arange(9, dtype=np.int32).reshape(3, 1, 3)
+    want = sum(x[:, k : k + 4, :, None] * w[..., k] for k in range(3))
+    np.testing.assert_array_equal(devscope.compile(text)(x, w, np.zeros((1, 4, 3, 1), np.int32)), want)
+
+
 def test_filter_of_one_element() -> None:
     x = np.arange(35, dtype=np.float32).reshape(7, 5)
     np.testing.assert_array_equal(_others().run("one", x, np.full((1, 1), 3, np.float32), x), 4 * x)
