@@ -24,6 +24,7 @@ def test_layouts_and_sizes(element: str, result: str) -> None:
     cases += [
         Case(spec, {**SIZES, "k": k}, element, result, "kmn") for spec, k in zip(specs, (0, 1, 2, 7), strict=True)
     ]
+    cases += [Case(spec, {**SIZES, "n": n}, element, result) for spec in specs[1:3] for n in (13, 16, 27)]
     # Whole numbers of bf16 have 8 bits: long sums are exact in f32 and in i32.
     if result != "bf16":
         cases += [Case(spec, LONG, element, result) for spec in (specs[0], specs[3])]
