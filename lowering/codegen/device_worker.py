@@ -38,7 +38,7 @@ _SPIRV_OPTIONS = (
 
 _PTX_OPTIONS = (
     # Sums without a loop go behind the conditions of their stores, and keep all of their factors in registers.
-    *(() if os.environ.get("BK_SINK") else ("--disable-machine-sink",)),
+    "--disable-machine-sink",
 )
 
 #: An integer type that the SPIR-V backend makes wider, keeping what overflows; it refuses those above 64 bits.
