@@ -25,6 +25,8 @@ from devscope.lowering.kernels.windowed_calls import FILTERS, IMAGE, RESULT, Cal
 if TYPE_CHECKING:
     from devscope.lowering.kernels.convolution_kernels import Plan
 
+_SIZES = ("%batch", "%M", "%N")
+"""Of the result, as the kernel sees it."""
 _TEMPLATE = "convolution"
 
 _TURNED = 4
@@ -117,6 +119,8 @@ class Call:
         sizes = [batch, pixels, filters] if plan.filters_last else [batch, filters, pixels]
         if plan.shifts:
             caller.add_flat("%C", RESULT, offsets[RESULT], written=True)
+            for name, size in zip(_SIZES, sizes, strict=True):
+                caller.add_index(name, size)
             c = self.flat_result
         else:
             axes = [*found.axes_of_result.values()]
@@ -125,7 +129,7 @@ class Call:
             self._add_view(caller, f"%extra{n}", RESULT + 1 + n, f"%offset{RESULT + 1 + n}", sizes, axes, False)
             for n, (_, axes) in enumerate(self.extras)
         ]
-        values = self._values(caller.text_of_parameters(), c, types, sizes)
+        values = self._values(caller.text_of_parameters(), c, types)
         place = op if self.follows is None else self.follows.op
         caller.call(place, library.symbol(_TEMPLATE, values), library, len(plan.outer))
 
@@ -216,9 +220,7 @@ class Call:
         chain = self.plan.chain
         return self._image(lambda loop: f"%n{loop}", lambda loop: f"%block{loop}" if loop in chain else 1)
 
-    def _values(
-        self, parameters: str, c_type: str, extra_types: list[str], sizes: list[Index]
-    ) -> dict[str, object]:
+    def _values(self, parameters: str, c_type: str, extra_types: list[str]) -> dict[str, object]:
         of, rows, columns = self.found.element, self.rows, self.columns
         c = element_of(self.result)
         constants = [
@@ -245,7 +247,7 @@ class Call:
             "ROOM": lines_of_room,
             "FILTERS": "%N" if self.plan.filters_last else "%M",
             "CONSTANTS": "\n".join(constants),
-            "SIZES": self._sizes(c_type, sizes),
+            "SIZES": self._sizes(c_type),
             "PROLOGUE": prologue(self),
             "TURNED": turned,
             "MEMORY": self._memory(),
@@ -285,12 +287,11 @@ class Call:
         assert stride is not None
         return stride
 
-    def _sizes(self, c_type: str, sizes: list[Index]) -> IndexText:
+    def _sizes(self, c_type: str) -> IndexText:
         """Lines for extents of the result, of blocks and of sums."""
         text, plan = IndexText("q"), self.plan
-        for axis, (name, size) in enumerate(zip(("%batch", "%M", "%N"), sizes, strict=True)):
-            extent = size if plan.shifts else text.define(f"memref.dim %C, {text.value(axis)} : {c_type}")
-            text.name(name, extent)
+        for axis, name in enumerate(() if plan.shifts else _SIZES):
+            text.name(name, text.define(f"memref.dim %C, {text.value(axis)} : {c_type}"))
         text.name("%pixels", text.mul(*(f"%block{loop}" for loop in plan.chain)))
         text.name("%K", text.mul(*(f"%n{loop}" for loop in plan.sums)))
         text.name("%blocks", text.mul(*self._counts(text)))

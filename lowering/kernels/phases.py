@@ -36,9 +36,9 @@ class _Part:
 
 def phases(found: Windowed) -> list[tuple[Windowed, list[Shift]]] | None:
     """What ``found`` is made of, over views in front of it: for phases of the same sizes, the first one, and the
-    shifts of all. None without holes, or if sizes are not known."""
+    shifts of all. None without holes, or if sizes but those of the first axes are not known."""
     with_holes = [number for number, axis in enumerate(found.axes) if axis.place.holes > 1]
-    if not with_holes or found.weights is None or not _is_static(found.result) or not _is_static(found.weights):
+    if not with_holes or found.weights is None or not all(map(_is_at_known_places, (found.result, found.weights))):
         return None
     choices = [list(_phases(found, number)) for number in with_holes]
     if any(part is None for parts in choices for part in parts):
@@ -110,15 +110,23 @@ def _part_of(found: Windowed, buffer: Any, parts: list[tuple[_Part, int]]) -> An
     strides, begin = type_.get_strides_and_offset()
     begin += sum(offset * stride for offset, stride in zip(offsets, strides, strict=True))
     moved = [step * stride for step, stride in zip(steps, strides, strict=True)]
-    result = f"memref<{'x'.join(map(str, sizes))}x{type_.element_type}, strided<{moved}, offset: {begin}>>"
-    text = f"%part = memref.subview %0 {offsets} {sizes} {steps} : {type_} to {result}"
-    return mlir_util.insert(found.op, text, [buffer])[0].results[0]
+    unknown = type_.is_dynamic_dim(0)
+    shape = ["?" if unknown and axis == 0 else str(size) for axis, size in enumerate(sizes)]
+    result = f"memref<{'x'.join(shape)}x{type_.element_type}, strided<{moved}, offset: {begin}>>"
+    lines: list[str] = []
+    if unknown:
+        lines = ["%axis = arith.constant 0 : index", f"%size = memref.dim %0, %axis : {type_}"]
+        shape[0] = "%size"
+    lines.append(f"%part = memref.subview %0 {offsets} [{', '.join(shape)}] {steps} : {type_} to {result}")
+    return mlir_util.insert(found.op, "\n".join(lines), [buffer])[-1].results[0]
 
 
 def _offset(view: Any) -> int:
     return ir.MemRefType(view.type).get_strides_and_offset()[1]
 
 
-def _is_static(buffer: Any) -> bool:
+def _is_at_known_places(buffer: Any) -> bool:
+    """Whether it is known where elements are: only the number of those along the first axis may not be."""
     type_ = ir.MemRefType(buffer.type)
-    return type_.has_static_shape and mlir_util.is_whole_buffer(type_)
+    first_alone = not any(type_.is_dynamic_dim(axis) for axis in range(1, type_.rank))
+    return first_alone and mlir_util.is_whole_buffer(type_)

@@ -31,6 +31,7 @@ class Case:
     """``layouts``: of image, filters and result, a letter per axis: n, g, c, f, and d, h, w for space.
 
     ``low``, ``high``: padding along each axis of space; ``holes``: one more than the zeros between two elements.
+    ``dynamic``: axes whose sizes are not known.
     """
 
     layouts: tuple[str, str, str]
@@ -48,7 +49,7 @@ class Case:
     types: tuple[str, str, str] = ("f32", "f32", "f32")
     fill: bool = True
     relu: bool = False
-    dynamic: bool = False
+    dynamic: str = ""
 
     def padded(self) -> int:
         return self.low + self.high + max(0, (self.size - 1) * self.holes + 1)
@@ -80,9 +81,7 @@ class Case:
         x, w, c = self.types
 
         def tensor(shape: list[int], layout: str, element: str) -> str:
-            sizes = [
-                "?" if self.dynamic and a in space else str(size) for a, size in zip(layout, shape, strict=True)
-            ]
+            sizes = ["?" if a in self.dynamic else str(size) for a, size in zip(layout, shape, strict=True)]
             return f"tensor<{'x'.join([*sizes, element])}>"
 
         types = [tensor(self.shape(n), self.layouts[n], self.types[n]) for n in range(3)]
@@ -92,17 +91,19 @@ class Case:
         begin = [self.low if a in space else 0 for a in self.layouts[0]]
         read = "%x"
         if self.low or self.high or self.holes > 1:
-            dims = [n for n, a in enumerate(self.layouts[0]) if a in space and self.dynamic]
+            dims = [n for n, a in enumerate(self.layouts[0]) if a in self.dynamic]
             lines += [
                 f"%n{n} = arith.constant {n} : index\n%dim{n} = tensor.dim %x, %n{n} : {types[0]}" for n in dims
             ]
         if self.holes > 1:
-            assert not self.dynamic
             steps = [self.holes if a in space else 1 for a in self.layouts[0]]
+            sizes = [f"%dim{n}" if n in dims else size for n, size in enumerate(self.shape(0))]
+            shape = f"[{', '.join(map(str, sizes))}]"
+            assert not set(self.dynamic) & set(space)
             lines += [
-                f"%room = tensor.empty() : {padded}",
+                f"%room = tensor.empty({', '.join(f'%dim{n}' for n in dims)}) : {padded}",
                 f"%full = linalg.fill ins(%pad : {x}) outs(%room : {padded}) -> {padded}",
-                f"%padded = tensor.insert_slice %x into %full{begin} {self.shape(0)} {steps}",
+                f"%padded = tensor.insert_slice %x into %full{begin} {shape} {steps}",
                 f": {types[0]} into {padded}",
             ]
             read = "%padded"
@@ -194,7 +195,7 @@ _CASES = {
     "nhwc_outside": Case(_NHWC, strides=2, low=5, high=9, size=4, filters=40),
     "nhwc_images": Case(_NHWC, size=4, batch=5, low=1, high=1, filters=40),
     "nhwc_holes": Case(_NHWC, window=4, holes=2, low=2, high=3, size=6, channels=6),
-    "nhwc_dynamic": Case(_NHWC, low=2, high=1, dynamic=True, channels=17),
+    "nhwc_dynamic": Case(_NHWC, low=2, high=1, dynamic="dhw", channels=17),
     "nhwc_deep": Case(_NHWC, size=3, channels=70, low=1, high=1, relu=True),
     "nhwc_fhwc": Case(("nhwc", "fhwc", "nhwf"), low=1, filters=33),
     "nchw": Case(_NCHW, relu=True, fill=True),
@@ -203,10 +204,12 @@ _CASES = {
     "nchw_dilated": Case(_NCHW, dilations=2, strides=3, low=2, high=3),
     "nchw_holes": Case(_NCHW, window=4, holes=2, low=2, high=3, size=6),
     "nchw_uneven_holes": Case(_NCHW, window=3, holes=2, low=1, high=2, size=6, filters=17),
-    "nchw_dynamic": Case(_NCHW, low=2, high=1, dynamic=True),
+    "nchw_holes_dynamic": Case(_NCHW, window=4, holes=2, low=2, high=3, size=6, dynamic="n"),
+    "nhwc_holes_dynamic": Case(_NHWC, window=3, holes=2, low=2, high=3, size=6, filters=17, dynamic="n"),
+    "nchw_dynamic": Case(_NCHW, low=2, high=1, dynamic="dhw"),
     "nchw_deep": Case(_NCHW, size=3, channels=70, low=1, high=1, relu=True),
     "nchw_many_filters": Case(_NCHW, batch=1, size=7, channels=64, filters=150, low=1, high=1, relu=True),
-    "nhwc_many_filters": Case(_NHWC, batch=1, size=7, channels=64, filters=130, low=1, high=1, dynamic=True),
+    "nhwc_many_filters": Case(_NHWC, batch=1, size=7, channels=64, filters=130, low=1, high=1, dynamic="dhw"),
     # Of few blocks, which tasks with parts of the filters share.
     "nhwc_shared": Case(_NHWC, size=9, channels=64, filters=150, low=1, high=1, relu=True),
     "nchw_shared_strided": Case(_NCHW, size=12, window=5, strides=2, low=2, high=1, channels=33, filters=100),
@@ -268,7 +271,7 @@ def _check(executable: Executable, name: str, case: Case) -> None:
 def test_on_a_device() -> None:
     """The same kernels, whose tasks are work-items; and several blocks along two axes."""
     names = "nhwc_one nchw_strided nhwc_holes nchw_dynamic depthwise_nchw_strided depthwise_relu i8"
-    names += " nchw_many_filters nchw_holes nchw_uneven_holes"
+    names += " nchw_many_filters nchw_holes nchw_holes_dynamic nchw_uneven_holes"
     blocks = Case(("nhwc", "hwc", "nhwc"), batch=1, size=56, channels=128, low=1, high=1)
     cases = {**{name: _CASES[name] for name in names.split()}, "blocks": blocks}
     with devscope.compile(
