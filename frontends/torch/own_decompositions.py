@@ -347,6 +347,19 @@ def _cdist(a: _Tensor, b: _Tensor, p: float, compute_mode: int | None) -> Any:
 # Functions of numbers.
 
 
+@TABLE.of(aten.rsub.Scalar)
+def _rsub(x: _Tensor, other: Any, alpha: Any = 1) -> Any:
+    """torch-mlir rounds the number to f32."""
+    return other + -alpha * x if x.dtype == torch.float64 and not isinstance(other, complex) else NotImplemented
+
+
+@TABLE.of(aten.logaddexp.default)
+def _logaddexp(a: _Tensor, b: _Tensor) -> Any:
+    """torch-mlir loses a NaN beside an infinity."""
+    most = torch.maximum(a, b)
+    return torch.where((a == b) & torch.isinf(a), a, most + torch.log1p(torch.exp(-(a - b).abs())))
+
+
 @TABLE.of(aten.lgamma.default)
 def _lgamma(x: _Tensor) -> Any:
     """Stirling's series, from 8 on; below by the recurrence, and by the reflection for what is negative."""

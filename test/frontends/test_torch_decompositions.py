@@ -636,6 +636,18 @@ def test_parts_of_complex_numbers_are_read_where_they_are() -> None:
     assert names == ["aten.view_as_real.default", "aten.real.default", "aten.imag.default", "aten.select.int"]
 
 
+def test_numbers_less_a_tensor_keep_their_digits_and_sums_of_logarithms_a_nan() -> None:
+    def function(x: Any, y: Any) -> Any:
+        return 1.1 - x, torch.rsub(x, 0.1, alpha=0.3), x.lgamma(), torch.logaddexp(x, y), torch.logaddexp(y, x)
+
+    special = torch.tensor([torch.nan, torch.inf, -torch.inf, 0.0, -0.7, 3.5], dtype=torch.float64)
+    x, y = torch.meshgrid(special, special, indexing="ij")
+    with devscope.compile(function, (x, y), cache=False) as exe:
+        found = exe(x, y)
+    for ours, exact in zip(found, function(x, y), strict=True):
+        np.testing.assert_allclose(ours, exact.numpy(), rtol=1e-13)
+
+
 def test_functions_of_narrow_floats_round_once() -> None:
     def function(x: Any) -> Any:
         return (
