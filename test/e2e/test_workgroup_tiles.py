@@ -112,7 +112,7 @@ def test_special_values(gpu: None) -> None:
 
 CONVOLUTIONS = {
     "nhwc": Convolution(("nhwc", "hwcf", "nhwf"), strides=2, dilations=2, size=17),
-    "nchw": Convolution(("nchw", "fchw", "nfhw"), low=1, high=1, relu=True, dynamic=True),
+    "nchw": Convolution(("nchw", "fchw", "nfhw"), low=1, high=1, relu=True, dynamic="dhw"),
     "groups": Convolution(("ngchw", "gfchw", "ngfhw"), groups=3),
 }
 
