@@ -25,9 +25,10 @@ from devscope.lowering.kernels.windowed_calls import FILTERS, IMAGE, RESULT, Cal
 if TYPE_CHECKING:
     from devscope.lowering.kernels.convolution_kernels import Plan
 
+_TEMPLATE = "convolution"
+
 _SIZES = ("%batch", "%M", "%N")
 """Of the result, as the kernel sees it."""
-_TEMPLATE = "convolution"
 
 _TURNED = 4
 """Blocks of sums, at least, that are turned and go to memory at once: with 2, a stem's 7 x 7 takes 2 % longer."""

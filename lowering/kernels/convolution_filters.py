@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from devscope.lowering.kernels.contraction_operands import CACHE_LINE, element_bytes
 from devscope.lowering.kernels.index_text import Index, IndexText
 from devscope.lowering.kernels.squares import transposed
-from devscope.lowering.kernels.windowed import FLAT, converted, element_of, strides_of, zero
+from devscope.lowering.kernels.windowed import FLAT, converted, element_of, mask_text, strides_of, zero
 
 if TYPE_CHECKING:
     from devscope.lowering.kernels.convolution_calls import Call
@@ -44,8 +44,7 @@ def pack_filters(call: Call, text: IndexText, panel: str, panels: Index, filters
             return
         to = text.add(to, _place(call, text, indices))
         if strides[call.plan.filter] == 1:
-            mask = text.define(f"vector.create_mask {left} : vector<{columns}xi1>")
-            line = _read(call, text, at, mask, columns)
+            line = _read(call, text, at, mask_text(text, left, None, columns), columns)
             text.lines.append(_store(call, line, to, columns))
             return
         with text.loop(0, left) as filter_:
@@ -70,9 +69,9 @@ def _pack_run(
     """Lines that pack, of ``left`` filters, what is side by side from ``at`` on: of as many filters as a register
     has lanes, as many elements of each, which are transposed."""
     lanes, extents = call.lanes, [f"%n{loop}" for loop in run]
-    length = text.mul(*extents)
+    length, last = text.mul(*extents), text.sub(left, 1)
     with text.loop(0, length, lanes) as begin:
-        mask = text.define(f"vector.create_mask {text.value(text.sub(length, begin))} : vector<{lanes}xi1>")
+        mask = mask_text(text, text.sub(length, begin), None, lanes)
         here = text.decode(begin, extents)
         places: list[Index] = []
         for lane in range(lanes):
@@ -86,7 +85,7 @@ def _pack_run(
             lines: list[str] = []
             for lane in range(lanes):
                 # In the place of filters that there are not, the last one is read.
-                filter_ = text.min(text.add(group, lane), text.sub(left, 1))
+                filter_ = text.min(text.add(group, lane), last)
                 each = text.add(at, begin, text.mul(filter_, f"%w_stride{call.plan.filter}"))
                 lines.append(_read(call, text, each, mask, lanes))
             # What is behind the end goes to the last place, too: before what belongs there.
