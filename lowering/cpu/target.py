@@ -21,7 +21,7 @@ from devscope.lowering.complex_functions import lower_complex
 from devscope.lowering.constants import ConstantTable
 from devscope.lowering.copies import copy_as_linalg, is_whole_copy
 from devscope.lowering.cpu import math_functions
-from devscope.lowering.cpu.booleans import access_as_bytes
+from devscope.lowering.cpu.accesses import access_as_integers
 from devscope.lowering.cpu.kernel_tables import FOLDER, built_in_rows
 from devscope.lowering.cpu.short_floats import expand_short_floats
 from devscope.lowering.divisions import guard_rounding
@@ -181,7 +181,7 @@ def _to_llvm(module: Any, schedules: Schedules, kernels: _Kernels, run_passes: R
 def _to_llvm_ir(module: Any, run_passes: RunPasses) -> str:
     _inline_many_results(module)
     run_passes(module.operation, pipeline("cpu/to_llvm"))
-    access_as_bytes(mlir_util.walk(module.operation))
+    access_as_integers(mlir_util.walk(module.operation))
     return _NUM.sub(r"@llvm.\1imumnum.", to_llvm_ir(module, "cpu"))
 
 

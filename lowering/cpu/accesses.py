@@ -1,0 +1,66 @@
+"""Accesses of memory that LLVM has no vectors for, as ones of integers that it has them for.
+
+Truth values are bytes in memory: LLVM does not vectorise loops that read or write i1. Parts of vectors of bf16
+are read and written as i16: without the instructions for bf16, which take small numbers for zeros, LLVM takes them
+apart.
+"""
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from devscope.lowering.expansions import Expansion, element_type, expand, like
+from devscope.lowering.interop.bindings import ir
+
+
+def access_as_integers(ops: Iterable[Any]) -> None:
+    """Replace such accesses among ``ops``, of LLVM's dialect."""
+    expand([op for op in ops if op.name in _EXPANSIONS], _EXPANSIONS)
+
+
+def _is_truth(value: Any) -> bool:
+    return isinstance(value.type, ir.IntegerType) and value.type.width == 1
+
+
+def _load(op: Any) -> str:
+    if not _is_truth(op.results[0]):
+        return ""
+    return "%byte = llvm.load %0 : !llvm.ptr -> i8\n%y = llvm.trunc %byte : i8 to i1"
+
+
+def _store(op: Any) -> str:
+    if not _is_truth(op.operands[0]):
+        return ""
+    return "%byte = llvm.zext %0 : i1 to i8\nllvm.store %byte, %1 : i8, !llvm.ptr"
+
+
+def _load_part(op: Any) -> str:
+    type_ = op.results[0].type
+    if not isinstance(element_type(type_), ir.BF16Type) or len(op.operands) != 3:
+        return ""
+    bits = like(type_, "i16")
+    return f"""
+        %others = llvm.bitcast %2 : {type_} to {bits}
+        %x = llvm.intr.masked.load %0, %1, %others {{alignment = {op.attributes["alignment"]}}}
+          : (!llvm.ptr, {op.operands[1].type}, {bits}) -> {bits}
+        %y = llvm.bitcast %x : {bits} to {type_}
+    """
+
+
+def _store_part(op: Any) -> str:
+    type_ = op.operands[0].type
+    if not isinstance(element_type(type_), ir.BF16Type):
+        return ""
+    bits = like(type_, "i16")
+    return f"""
+        %x = llvm.bitcast %0 : {type_} to {bits}
+        llvm.intr.masked.store %x, %1, %2 {{alignment = {op.attributes["alignment"]}}}
+          : {bits}, {op.operands[2].type} into !llvm.ptr
+    """
+
+
+_EXPANSIONS: Mapping[str, Expansion] = {
+    "llvm.load": _load,
+    "llvm.store": _store,
+    "llvm.intr.masked.load": _load_part,
+    "llvm.intr.masked.store": _store_part,
+}
