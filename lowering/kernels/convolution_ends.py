@@ -72,7 +72,7 @@ def end(call: Call, c_type: str, extra_types: list[str]) -> IndexText:
 def end_of_phase(call: Call) -> IndexText:
     """Lines that write the sums of a room to where the pixels of a phase are."""
     text, of, columns = IndexText("d"), call.found.element, call.columns
-    room = _room(call)
+    room, c = _room(call), element_of(call.result)
 
     def begin_of(pixel: Index) -> tuple[Index, str]:
         """Its row in the room, and where it is in the result."""
@@ -83,13 +83,15 @@ def end_of_phase(call: Call) -> IndexText:
     filters = text.min(text.sub("%N" if call.plan.filters_last else "%M", "%j"), columns)
     if call.plan.filters_last:
         mask = text.define(f"vector.create_mask {filters} : vector<{columns}xi1>")
-        line, vector = text.add("%c_begin", "%j"), f"vector<{columns}x{of}>"
+        line, vector, written = text.add("%c_begin", "%j"), f"vector<{columns}x{of}>", f"vector<{columns}x{c}>"
         with text.loop("%tile", "%tile_end") as pixel:
             row, offset = begin_of(pixel)
             sums = text.define(f"vector.load %room[{row}, %0] : {room}, {vector}")
+            if c != of:
+                sums = text.define(f"arith.truncf {sums} : {vector} to {written}")
             text.lines.append(
                 f"vector.maskedstore %C[{text.add(line, offset)}], {mask}, {sums} : {call.flat_result}, "
-                f"vector<{columns}xi1>, {vector}"
+                f"vector<{columns}xi1>, {written}"
             )
         return text
     stride = call.stride_of_result(call.plan.filter)
@@ -99,6 +101,8 @@ def end_of_phase(call: Call) -> IndexText:
         place = text.add(line, offset)
         with text.loop(0, filters) as filter_:
             sum_ = text.define(f"memref.load %room[{row}, {filter_}] : {room}")
+            if c != of:
+                sum_ = text.define(f"arith.truncf {sum_} : {of} to {c}")
             to = text.add(place, text.mul(filter_, stride))
             text.lines.append(f"memref.store {sum_}, %C[{to}] : {call.flat_result}")
     return text

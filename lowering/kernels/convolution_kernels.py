@@ -112,7 +112,7 @@ class Plan:
     def replace(self, row: Row, schedules: Schedules, library: KernelLibrary, constants: PackedConstants) -> None:
         found, op = self.found, self.found.op
         fill = zeros_before(op, found.result)
-        if fill is not None and element_of(found.result) == found.element and (parts := phases(found)) is not None:
+        if fill is not None and (parts := phases(found)) is not None:
             for phase, shifts in parts:
                 made = plan(phase, shifts)
                 assert made is not None

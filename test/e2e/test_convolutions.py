@@ -206,6 +206,8 @@ _CASES = {
     "nchw_uneven_holes": Case(_NCHW, window=3, holes=2, low=1, high=2, size=6, filters=17),
     "nchw_holes_dynamic": Case(_NCHW, window=4, holes=2, low=2, high=3, size=6, dynamic="n"),
     "nhwc_holes_dynamic": Case(_NHWC, window=3, holes=2, low=2, high=3, size=6, filters=17, dynamic="n"),
+    "bf16_holes": Case(_NCHW, window=4, holes=2, low=2, high=3, size=6, types=("bf16",) * 3),
+    "f16_holes": Case(_NHWC, window=3, holes=2, low=1, high=2, size=6, filters=17, types=("f16",) * 3),
     "nchw_dynamic": Case(_NCHW, low=2, high=1, dynamic="dhw"),
     "nchw_deep": Case(_NCHW, size=3, channels=70, low=1, high=1, relu=True),
     "nchw_many_filters": Case(_NCHW, batch=1, size=7, channels=64, filters=150, low=1, high=1, relu=True),
@@ -271,7 +273,7 @@ def _check(executable: Executable, name: str, case: Case) -> None:
 def test_on_a_device() -> None:
     """The same kernels, whose tasks are work-items; and several blocks along two axes."""
     names = "nhwc_one nchw_strided nhwc_holes nchw_dynamic depthwise_nchw_strided depthwise_relu i8"
-    names += " nchw_many_filters nchw_holes nchw_holes_dynamic nchw_uneven_holes"
+    names += " nchw_many_filters nchw_holes nchw_holes_dynamic nchw_uneven_holes bf16_holes f16_holes"
     blocks = Case(("nhwc", "hwc", "nhwc"), batch=1, size=56, channels=128, low=1, high=1)
     cases = {**{name: _CASES[name] for name in names.split()}, "blocks": blocks}
     with devscope.compile(
