@@ -190,6 +190,15 @@ def replace_op(op: Any, values: Iterable[Any]) -> None:
     op.erase()
 
 
+def retype_result(result: Any, type_: Any, cast: str) -> None:
+    """Make a result be of another type; those who use it get it as it was, by an operation named ``cast``."""
+    op, old = result.owner, result.type
+    result.set_type(type_)
+    with op.location:
+        back = ir.Operation.create(cast, results=[old], operands=[result], ip=ir.InsertionPoint.after(op))
+    result.replace_all_uses_except(back.results[0], back)
+
+
 def captured_values(root: Any) -> list[Any]:
     """Values that ``root`` and what is nested in it use but do not define, in first-use order."""
     inside = walk(root)

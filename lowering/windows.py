@@ -14,7 +14,6 @@ from devscope.lowering import mlir_util
 from devscope.lowering.interop import bindings
 from devscope.lowering.interop.bindings import ir
 from devscope.lowering.mlir_util import Builder
-from devscope.lowering.stablehlo.templates import retype_result
 
 _WINDOWED = ("linalg.generic", "linalg.conv", "linalg.depthwise", "linalg.pooling")
 _MAPS = "indexing_maps"
@@ -77,7 +76,7 @@ def _say_ones(result: Any, map_: Any, extents: dict[int, int]) -> None:
         made = ir.RankedTensorType.get(shape, type_.element_type, loc=op.location)
         number = len(op.operands) - len(op.results) + result.result_number
         op.operands[number] = Builder(op).value("tensor.cast", [op.operands[number]], made)
-        retype_result(result, made, "tensor.cast")
+        mlir_util.retype_result(result, made, "tensor.cast")
 
 
 def _indexing_maps(op: Any) -> list[Any]:

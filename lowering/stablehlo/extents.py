@@ -14,7 +14,6 @@ from devscope.lowering.stablehlo.templates import (
     flag,
     integers,
     number,
-    retype_result,
     shape,
     tensor,
 )
@@ -119,7 +118,7 @@ def agree_on_extents(module: Any) -> None:
             if place < len(op.operands):
                 op.operands[place] = Builder(op).value("tensor.cast", [value], type_)
             else:
-                retype_result(value, type_, "tensor.cast")
+                mlir_util.retype_result(value, type_, "tensor.cast")
 
 
 def _alike(op: Any, ranks: Sequence[int]) -> list[_Group]:

@@ -10,7 +10,7 @@ from typing import Any
 from devscope.lowering import mlir_util
 from devscope.lowering.interop.bindings import ir, load
 from devscope.lowering.mlir_util import Builder
-from devscope.lowering.stablehlo.templates import commas, element, expand, extents_of, retype_result, shape, tensor
+from devscope.lowering.stablehlo.templates import commas, element, expand, extents_of, shape, tensor
 
 _UNSIGNED = re.compile(r"(!quant\.uniform<)u(\d+)(?:<(\d+):(\d+)>)?:")
 _KEPT = frozenset({"func.func", "func.call", "stablehlo.bitcast_convert", "stablehlo.constant"})
@@ -83,7 +83,7 @@ def move_as_integers(module: Any) -> None:
         _give_integers(op)
         for result in op.results:
             if _is_uniform(result.type):
-                retype_result(result, _storage(result.type), _BITS)
+                mlir_util.retype_result(result, _storage(result.type), _BITS)
         for block in mlir_util.blocks_of(op):
             first, *_ = body = [inner.operation for inner in block.operations]
             _give_integers(body[-1])
@@ -122,7 +122,7 @@ def compute_with_real_numbers(module: Any) -> None:
         for number, value in enumerate(op.operands):
             op.operands[number] = _real(op, value)
         if _is_quantised(result):
-            retype_result(result, _real_type(result.type), "stablehlo.uniform_quantize")
+            mlir_util.retype_result(result, _real_type(result.type), "stablehlo.uniform_quantize")
 
 
 def _is_sum_of_integers(op: Any) -> bool:
@@ -155,7 +155,7 @@ def _is_sum_of_integers(op: Any) -> bool:
         of = quant.UniformQuantizedPerAxisType.get(*stored, exact, zeros, made.quantized_dimension, *limits)
     if of != made:
         result = op.results[0]
-        retype_result(result, ir.Type.parse(tensor(shape(result.type), of), op.context), _BITS)
+        mlir_util.retype_result(result, ir.Type.parse(tensor(shape(result.type), of), op.context), _BITS)
     return True
 
 

@@ -3,14 +3,13 @@
 from typing import Any
 
 from devscope.lowering.interop.bindings import ir
-from devscope.lowering.mlir_util import Builder
+from devscope.lowering.mlir_util import Builder, retype_result
 from devscope.lowering.stablehlo.small_codes import storage
 from devscope.lowering.stablehlo.templates import (
     commas,
     element,
     expand,
     extents_of,
-    retype_result,
     shape,
     tensor,
 )

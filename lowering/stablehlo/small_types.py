@@ -11,7 +11,7 @@ from devscope.lowering.interop.bindings import ir
 from devscope.lowering.mlir_util import Builder
 from devscope.lowering.stablehlo.small_bitcasts import expand_small_bitcast
 from devscope.lowering.stablehlo.small_codes import FLOATS, INTEGERS, Conversion, storage
-from devscope.lowering.stablehlo.templates import BOUNDS, element, expand, retype_result, shape, tensor
+from devscope.lowering.stablehlo.templates import BOUNDS, element, expand, shape, tensor
 
 _MOVES = frozenset(
     f"stablehlo.{name}"
@@ -141,7 +141,7 @@ def compute_as(op: Any, wide: Callable[[Any], str]) -> None:
 
 def convert_result(result: Any, name: str) -> None:
     """Make a result have elements of type ``name``; those who use it get it converted back."""
-    retype_result(result, _with_element(result.type, name), "stablehlo.convert")
+    mlir_util.retype_result(result, _with_element(result.type, name), "stablehlo.convert")
 
 
 def _compute_in_width(op: Any) -> None:

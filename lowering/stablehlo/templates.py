@@ -49,15 +49,6 @@ def fold_empty(op: Any) -> bool:
     return is_empty
 
 
-def retype_result(result: Any, type_: Any, cast: str) -> None:
-    """Make a result be of another type; those who use it get it as it was, by an operation of the name ``cast``."""
-    op, old = result.owner, result.type
-    result.set_type(type_)
-    with op.location:
-        back = ir.Operation.create(cast, results=[old], operands=[result], ip=ir.InsertionPoint.after(op))
-    result.replace_all_uses_except(back.results[0], back)
-
-
 def _inline(block: Any, call: Any) -> list[Any]:
     """The results of the operations of ``block``, copied in front of ``call``, of its operands."""
     known = dict(zip(block.arguments, call.operands, strict=True))
