@@ -42,11 +42,15 @@ class Place(Enum):
 
 @dataclass
 class Operand:
-    """A buffer, and its axes by the loops of the contraction, in order of the axes."""
+    """A buffer, and its axes by the loops of the contraction, in order of the axes.
+
+    ``ones``: loops of one iteration, whatever the type of the buffer says of them.
+    """
 
     value: Any
     axes: Mapping[int, int]
     place: Place = Place.TO_PACK
+    ones: frozenset[int] = frozenset()
 
     @property
     def type(self) -> Any:
@@ -58,13 +62,18 @@ class Operand:
 
     def extent(self, loop: int) -> int | None:
         """None where it is not known."""
+        if loop in self.ones:
+            return 1
         extent = self.type.shape[self.axes[loop]]
         return None if extent == ir.ShapedType.get_dynamic_size() else extent
 
     def innermost(self) -> int | None:
         """The loop along which elements stand side by side, one of more than one iteration if there is one."""
         strides, _ = self.type.get_strides_and_offset()
-        found = [loop for loop, axis in reversed(list(self.axes.items())) if strides[axis] == 1]
+        is_whole, found = mlir_util.is_whole_buffer(self.type), list[int]()
+        for loop, axis in reversed(list(self.axes.items())):
+            if strides[axis] == 1 or (is_whole and all(self.extent(each) == 1 for each in found)):
+                found.append(loop)
         return next((loop for loop in found if self.extent(loop) != 1), found[0] if found else None)
 
     def is_one(self, outer: int, inner: int) -> bool:
@@ -130,15 +139,20 @@ class Contraction:
         return f"{'k' if self.is_lines(self.a) else 'm'}, {self.contiguous_of_b()}"
 
 
-def match(op: Any, linalg: Any) -> Contraction | None:
-    """The contraction that ``op``, of which upstream says that it is one, computes; None for what stays loops."""
+def match(op: Any, linalg: Any, ones: frozenset[int] = frozenset()) -> Contraction | None:
+    """The contraction that ``op``, of which upstream says that it is one, computes; None for what stays loops.
+
+    ``ones``: loops that are taken for such of one iteration.
+    """
     if not all(mlir_util.is_memref(operand.type) for operand in op.operands):
         return None
     maps = [ir.AffineMapAttr(attribute).value for attribute in linalg.get_indexing_maps(op)]
     if not all(map_.is_projected_permutation for map_ in maps):
         return None
     a, b, c = (
-        Operand(value, {ir.AffineDimExpr(loop).position: axis for axis, loop in enumerate(map_.results)})
+        Operand(
+            value, {ir.AffineDimExpr(loop).position: axis for axis, loop in enumerate(map_.results)}, ones=ones
+        )
         for value, map_ in zip(op.operands, maps, strict=True)
     )
     extension = sums_products(op)

@@ -47,12 +47,12 @@ def extras(found: Contraction, follows: Epilogue) -> list[Extra] | None:
     """The operands of an epilogue; None where the kernel's loops are not enough to go through them, or through its
     result."""
     loops = {axis: loop for loop, axis in found.c.axes.items()}
-    result = Operand(follows.result, found.c.axes)
+    result = Operand(follows.result, found.c.axes, ones=found.c.ones)
     if result.innermost() != found.c.innermost() or not all(_is_one(result, g) for g in found.loops.values()):
         return None
     made: list[Extra] = []
     for value, axes in follows.operands:
-        extra = Extra(value, {loops[axis]: number for number, axis in enumerate(axes)})
+        extra = Extra(value, {loops[axis]: number for number, axis in enumerate(axes)}, ones=found.c.ones)
         for group in found.loops.values():
             has = [loop in extra.axes for loop in group if loop in found.c.axes]
             if any(has) and not (all(has) and _is_one(extra, group)):

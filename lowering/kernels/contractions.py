@@ -1,6 +1,6 @@
 """Contractions on buffers become calls of kernels, which take zeros before and elementwise work behind along."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from devscope.lowering import mlir_util
@@ -8,28 +8,18 @@ from devscope.lowering.interop import bindings
 from devscope.lowering.interop.bindings import ir
 from devscope.lowering.kernels.accumulators import zeros_before
 from devscope.lowering.kernels.contraction_calls import CallText
-from devscope.lowering.kernels.contraction_dots import fitted
-from devscope.lowering.kernels.contraction_match import Contraction, Operand, Place, match
-from devscope.lowering.kernels.contraction_operands import Extra, element_bytes, extras
-from devscope.lowering.kernels.contraction_panels import fits_tasks
-from devscope.lowering.kernels.contraction_values import DOTS, PACKED, values
+from devscope.lowering.kernels.contraction_kernels import KIND, Kernel, kernel_of, kernels_of_one_line
+from devscope.lowering.kernels.contraction_match import Contraction, Operand, match
+from devscope.lowering.kernels.contraction_operands import Extra, extras
+from devscope.lowering.kernels.contraction_values import values
 from devscope.lowering.kernels.contraction_words import words_of
-from devscope.lowering.kernels.epilogue import epilogue_of
+from devscope.lowering.kernels.epilogue import Epilogue, epilogue_of
 from devscope.lowering.kernels.library import KernelLibrary
 from devscope.lowering.kernels.packed_constants import PackedConstants
 from devscope.lowering.kernels.split_contractions import split_contraction
-from devscope.lowering.kernels.table import TURNED, Row, Schedules
+from devscope.lowering.kernels.table import TURNED, Schedules
 from devscope.lowering.kernels.turned_contractions import turned_plan
-from devscope.lowering.kernels.windowed import strides_of
 from devscope.lowering.memory.effects import mark_written
-
-KIND = "contraction"
-
-_PAGE = 4096
-"""Bytes."""
-
-_WAYS = 8
-"""Lines that a set of the first cache has."""
 
 
 def call_contractions(
@@ -62,95 +52,74 @@ def call_contractions(
             call_contractions(parts, schedules, library, constants)
             continue
         if row is not None:
-            schedules.note(op, row, found.element, sizes, contiguous)
             found.words = words if row.element == narrow else None
-            if row.template == PACKED:
-                _place_operands(op, found, row, constants)
-            elif row.template == DOTS:
-                row = fitted(row, found)
-                found.a = _vectors(op, found, found.a, "m", row, constants)
-                found.b = _vectors(op, found, found.b, "n", row, constants)
-            _replace(op, found, row, schedules, library)
+            kernel = kernel_of(op, found, row, constants)
+            others = [] if found.sums_outside else kernels_of_one_line(op, kernel, schedules, constants)
+            for each in (*others, Kernel(found, row)):
+                schedules.note(op, each.row, found.element, each.found.sizes(), each.found.contiguous())
+            _replace(op, kernel, others, schedules, library)
 
 
-def _place_operands(op: Any, found: Contraction, row: Row, constants: PackedConstants) -> None:
-    """Where the kernel reads A and B."""
-    numbers = row.numbers
-    found.b = _packed(op, found, found.b, "n", numbers["columns"], constants)
-    if found.b.place is not Place.PANELS:  # one at most: A has the extents of the loops
-        found.a = _packed(op, found, found.a, "m", numbers["rows"], constants)
-    can_be = [x.place is Place.TO_PACK and x.element == found.element for x in (found.a, found.b)]
-    loops = found.loops["k"][-1:] if numbers["rows"] <= _WAYS else [*found.loops["k"][-1:], *found.loops["m"][-1:]]
-    if can_be[0] and numbers["a_in_place"] and not _are_pages_apart(found.a, loops):
-        found.a.place = Place.IN_PLACE
-    n, k = found.extent("n"), found.extent("k")
-    is_little = can_be[1] and n is not None and k is not None and n * k <= numbers["b_in_place"]
-    # No mask, also where rows are shorter than a vector: what is behind one is the next one.
-    is_even = n is not None and (n < numbers["columns"] or n % numbers["columns"] == 0)
-    if is_little and is_even and not found.is_lines(found.b):
-        found.b.place = Place.IN_PLACE
-    if found.b.place is Place.TO_PACK and fits_tasks(found, row):
-        found.b.place = Place.TO_PACK_IN_TASKS
-
-
-def _are_pages_apart(operand: Operand, loops: Iterable[int]) -> bool:
-    """Whether steps of one of ``loops`` are whole pages apart: those of a block fall into few sets of a cache."""
-    strides = [strides_of(operand.value)[operand.axes[loop]] for loop in loops]
-    return any(stride and stride * element_bytes(operand.element) % _PAGE == 0 for stride in strides)
-
-
-def _vectors(
-    op: Any, found: Contraction, operand: Operand, lines: str, row: Row, constants: PackedConstants
-) -> Operand:
-    """Where a kernel reads vectors along k of ``operand``."""
-    if found.is_lines(operand):
-        operand.place = Place.IN_PLACE
-        return operand
-    return _packed(op, found, operand, "k", row.numbers["lanes"], constants, steps=lines)
-
-
-def _packed(
-    op: Any,
-    found: Contraction,
-    operand: Operand,
-    lines: str,
-    width: int,
-    constants: PackedConstants,
-    steps: str = "k",
-) -> Operand:
-    """``operand`` in panels of its ``lines``, if it is a constant that no loops around the kernel go through."""
-    if any(loop in operand.axes for loop in found.outer):
-        return operand
-    groups = [[operand.axes[x] for x in found.loops[name] if x in operand.axes] for name in ("b", lines, steps)]
-    packed = constants.pack(op, operand.value, groups, width, found.words, lines == "m")
-    return operand if packed is None else Operand(packed, {}, Place.PANELS)
-
-
-def _replace(op: Any, found: Contraction, row: Row, schedules: Schedules, library: KernelLibrary) -> None:
+def _replace(
+    op: Any, kernel: Kernel, others: Sequence[Kernel], schedules: Schedules, library: KernelLibrary
+) -> None:
+    """``others``: kernels that are called instead of ``kernel`` where each one's loop has one iteration."""
+    found, kernels = kernel.found, [*others, kernel]
     if found.sums_outside and found.c.element != found.element:
         found.c = _wide_sums(op, found)
     fill = None if found.sums_outside else zeros_before(op, found.c.value)
     follows = None
     if fill is not None and not found.outer:
         follows = epilogue_of(op, found.c.value, library.functions, [found.a.value, found.b.value])
-    read = [] if follows is None else extras(found, follows)
-    if read is None:
-        follows, read = None, list[Extra]()
-    if follows is not None:
-        found.c.value = follows.result
-        schedules.include(follows.op, found.c.element, {name: found.extent(name) for name in "bmn"})
+    reads = [[] if follows is None else extras(each.found, follows) for each in kernels]
+    if any(read is None for read in reads):
+        follows, reads = None, [[] for _ in kernels]
     place = op if follows is None else follows.op
-    call = CallText(found, row, fill is None, read)
-    parameters = ", ".join(f"%{parameter.name}: {parameter.type}" for parameter in call.parameters)
-    symbol = library.symbol(row.template, values(found, row, parameters, follows, read, library))
-    declaration, *made = mlir_util.insert(place, call.with_call(symbol), call.buffers)
-    declaration.erase()
-    library.declare(place, symbol, [parameter.type for parameter in call.parameters])
-    (called,) = (inner for each in made for inner in mlir_util.walk(each) if inner.name == "func.call")
-    mark_written(called, call.written)
+    if follows is not None:
+        schedules.include(follows.op, found.c.element, {name: found.extent(name) for name in "bmn"})
+    at = place
+    for each, read in zip(kernels, reads, strict=True):
+        if follows is not None:
+            each.found.c.value = follows.result
+        if each.one is not None:
+            inside, at = _if_one(at, each.found.c, each.one)
+        else:
+            inside = at
+        _call(inside, each, fill is None, follows, read or [], library)
     for old in (follows, fill, op):
         if old is not None:
             old.erase()
+
+
+def _call(
+    before: Any,
+    kernel: Kernel,
+    adds: bool,
+    follows: Epilogue | None,
+    read: Sequence[Extra],
+    library: KernelLibrary,
+) -> None:
+    found, row, _ = kernel
+    call = CallText(found, row, adds, read)
+    parameters = ", ".join(f"%{parameter.name}: {parameter.type}" for parameter in call.parameters)
+    symbol = library.symbol(row.template, values(found, row, parameters, follows, read, library))
+    declaration, *made = mlir_util.insert(before, call.with_call(symbol), call.buffers)
+    declaration.erase()
+    library.declare(before, symbol, [parameter.type for parameter in call.parameters])
+    (called,) = (inner for each in made for inner in mlir_util.walk(each) if inner.name == "func.call")
+    mark_written(called, call.written)
+
+
+def _if_one(before: Any, operand: Operand, loop: int) -> tuple[Any, Any]:
+    """The ends of what is done where ``loop`` has one iteration, and of what is done else."""
+    text = f"""%axis = arith.constant {operand.axes[loop]} : index
+        %size = memref.dim %0, %axis : {operand.value.type}
+        %one = arith.constant 1 : index
+        %is_one = arith.cmpi eq, %size, %one : index
+        scf.if %is_one {{ }} else {{ }}"""
+    branches = mlir_util.insert(before, text, [operand.value])[-1]
+    then, otherwise = (block.operations[0].operation for block in mlir_util.blocks_of(branches))
+    return then, otherwise
 
 
 def _wide_sums(op: Any, found: Contraction) -> Operand:

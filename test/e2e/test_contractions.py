@@ -204,6 +204,7 @@ def test_on_a_device() -> None:
             *(Case(spec, {"m": m, "n": 70, "k": 530}) for m in (1, 3) for spec in ("mk,kn->mn", "mk,nk->mn")),
             *(Case("mk,kn->mn", {"m": 37, "n": 10, "k": k}, adds=False) for k in (300, 304)),
             Case("mk,kn->mn", MNK, dynamic="mnk"),
+            *(Case("mk,nk->mn", {**MNK, line: 1}, dynamic="mnk", adds=False) for line in "mn"),
             Case("bmk,bkn->bmn", {**sizes, "k": 0}, dynamic="k"),
             Case("mk,kn->mn", {**sizes, "m": 0}, dynamic="mn"),
         ],
@@ -274,6 +275,14 @@ def test_sizes_that_are_not_known() -> None:
     ]
     sizes = {"b": 9, "m": 20, "n": 40, "k": 30, "p": 3, "q": 2, "r": 5}
     more = [Case("bmk,bnk->bmn", {**sizes, "b": b}, dynamic="bm") for b in (0, 1, 9)]
+    one = [{**sizes, "k": 137, **dict.fromkeys(lines, 1)} for lines in ("m", "n", "mn")]
+    layouts = [f"{a},{b}->mn" for a in ("mk", "km") for b in ("kn", "nk")]
+    more += [Case(spec, each, dynamic="mnk") for spec in (*layouts, "bmk,bkn->bmn", "mk,kn->nm") for each in one]
+    more += [
+        Case("mk,kn->mn", each, *types, dynamic="mn")
+        for each in one[:2]
+        for types in (("f64", ""), ("bf16", ""), ("i8", "i32"))
+    ]
     specs = ("mpkr,krnq->mpnq", "mpkr,rknq->npmq", "mk,knq->mqn")
     check([*cases, *more, *(Case(spec, sizes, dynamic="mnkpqr") for spec in specs)])
 
@@ -437,10 +446,15 @@ def test_epilogues() -> None:
     data = {name: np.asarray(rng.standard_normal(shape, dtype=np.float32)) for name, shape in shapes.items()}
     data["a"][:] /= 10
     with devscope.compile(source, cache=False) as executable:
-        for number, (name, *_) in enumerate(cases):
-            result = executable.run(f"case_{number}", *data.values())
-            expected = EPILOGUES[name][1](data["a"] @ data["b"], **data)
-            np.testing.assert_allclose(result, expected, rtol=2e-4, atol=2e-4, err_msg=name)
+        for number, (name, _, rows) in enumerate(cases):
+            for m in (M, 1) if rows == "?" else (M,):
+                some = {
+                    each: array[:m] if each in ("a", "residual", "column") else array
+                    for each, array in data.items()
+                }
+                result = executable.run(f"case_{number}", *some.values())
+                expected = EPILOGUES[name][1](some["a"] @ some["b"], **some)
+                np.testing.assert_allclose(result, expected, rtol=2e-4, atol=2e-4, err_msg=name)
 
 
 @pytest.mark.parametrize("target", ["cpu:0", "opencl:0"])

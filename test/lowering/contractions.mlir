@@ -73,3 +73,20 @@ func.func @layers(%x: tensor<40x40xf32>, %v: tensor<40x40xf32>, %w: tensor<40x40
   %q = linalg.matmul ins(%y, %w : tensor<40x40xf32>, tensor<40x40xf32>) outs(%zeros : tensor<40x40xf32>) -> tensor<40x40xf32>
   return %q : tensor<40x40xf32>
 }
+
+// One column or one row, where nobody knows how many there are, has a kernel that packs nothing.
+// CHECK-LABEL: func.func {{.*}}unknown
+// CHECK: scf.if
+// CHECK-NEXT: memref.extract
+// CHECK-NOT: memref.alloc
+// CHECK: call @devscope_dots
+// CHECK: else
+// CHECK: scf.if
+// CHECK: call @devscope_narrow
+// CHECK: else
+// CHECK: call @devscope_contraction
+// CHECK: return
+func.func @unknown(%a: tensor<?x64xf32>, %b: tensor<64x?xf32>, %c: tensor<?x?xf32>) -> tensor<?x?xf32> {
+  %r = linalg.matmul ins(%a, %b : tensor<?x64xf32>, tensor<64x?xf32>) outs(%c : tensor<?x?xf32>) -> tensor<?x?xf32>
+  return %r : tensor<?x?xf32>
+}

@@ -1,0 +1,126 @@
+"""Which kernels compute a contraction, and where each reads its operands.
+
+Rows and columns whose number is not known may be one, as of programs that are run with a batch of one: that has a
+kernel of its own, as the one for many would pack all of the other operand for it.
+"""
+
+from collections.abc import Iterable
+from dataclasses import replace
+from typing import Any, NamedTuple
+
+from devscope.lowering.interop import bindings
+from devscope.lowering.kernels.contraction_dots import fitted
+from devscope.lowering.kernels.contraction_match import Contraction, Operand, Place, match
+from devscope.lowering.kernels.contraction_operands import element_bytes
+from devscope.lowering.kernels.contraction_panels import fits_tasks
+from devscope.lowering.kernels.contraction_values import DOTS, NARROW, PACKED
+from devscope.lowering.kernels.packed_constants import PackedConstants
+from devscope.lowering.kernels.table import Row, Schedules
+from devscope.lowering.kernels.windowed import strides_of
+
+KIND = "contraction"
+
+_PAGE = 4096
+"""Bytes."""
+
+_WAYS = 8
+"""Lines that a set of the first cache has."""
+
+
+class Kernel(NamedTuple):
+    """``one``: the loop of the contraction that must have one iteration; None for a kernel of any sizes."""
+
+    found: Contraction
+    row: Row
+    one: int | None = None
+
+
+def kernel_of(op: Any, found: Contraction, row: Row, constants: PackedConstants) -> Kernel:
+    """The kernel of ``row`` for ``found``, which says from then on where it reads its operands."""
+    if row.template == PACKED:
+        _place_operands(op, found, row, constants)
+    elif row.template == DOTS:
+        row = fitted(row, found)
+        found.a = _vectors(op, found, found.a, "m", row, constants)
+        found.b = _vectors(op, found, found.b, "n", row, constants)
+    return Kernel(found, row)
+
+
+def kernels_of_one_line(op: Any, kernel: Kernel, schedules: Schedules, constants: PackedConstants) -> list[Kernel]:
+    """Those for one column and for one row, where ``kernel`` is for numbers of them that are not known."""
+    made = [_of_one(op, kernel, name, schedules, constants) for name in ("n", "m")]
+    return [each for each in made if each is not None]
+
+
+def _of_one(op: Any, kernel: Kernel, name: str, schedules: Schedules, constants: PackedConstants) -> Kernel | None:
+    found, row, _ = kernel
+    group = found.loops[name]
+    if row.template != PACKED or len(group) != 1 or found.extent(name) is not None or found.outer:
+        return None
+    own, other = (found.a, found.b) if name == "m" else (found.b, found.a)
+    one = match(op, bindings.load("_mlir_libs._mlirDialectsLinalg"), frozenset(group))
+    if one is None or one.outer or own.place is Place.PANELS:
+        return None
+    if other.place is Place.PANELS:
+        if name == "n" or found.words is not None:
+            return None
+        # A constant is kept in one form.
+        one.b, one.a.place = found.b, Place.IN_PLACE if own.element == found.element else Place.TO_PACK
+        return Kernel(one, replace(row, numbers={**row.numbers, "rows": 1}), group[0])
+    its = schedules.find(KIND, one.element, one.sizes(), one.contiguous())
+    if its is None or its.template not in (DOTS, NARROW):
+        return None
+    return kernel_of(op, one, its, constants)._replace(one=group[0])
+
+
+def _place_operands(op: Any, found: Contraction, row: Row, constants: PackedConstants) -> None:
+    """Where the kernel reads A and B."""
+    numbers = row.numbers
+    found.b = _packed(op, found, found.b, "n", numbers["columns"], constants)
+    if found.b.place is not Place.PANELS:  # one at most: A has the extents of the loops
+        found.a = _packed(op, found, found.a, "m", numbers["rows"], constants)
+    can_be = [x.place is Place.TO_PACK and x.element == found.element for x in (found.a, found.b)]
+    loops = found.loops["k"][-1:] if numbers["rows"] <= _WAYS else [*found.loops["k"][-1:], *found.loops["m"][-1:]]
+    if can_be[0] and numbers["a_in_place"] and not _are_pages_apart(found.a, loops):
+        found.a.place = Place.IN_PLACE
+    n, k = found.extent("n"), found.extent("k")
+    is_little = can_be[1] and n is not None and k is not None and n * k <= numbers["b_in_place"]
+    # No mask, also where rows are shorter than a vector: what is behind one is the next one.
+    is_even = n is not None and (n < numbers["columns"] or n % numbers["columns"] == 0)
+    if is_little and is_even and not found.is_lines(found.b):
+        found.b.place = Place.IN_PLACE
+    if found.b.place is Place.TO_PACK and fits_tasks(found, row):
+        found.b.place = Place.TO_PACK_IN_TASKS
+
+
+def _are_pages_apart(operand: Operand, loops: Iterable[int]) -> bool:
+    """Whether steps of one of ``loops`` are whole pages apart: those of a block fall into few sets of a cache."""
+    strides = [strides_of(operand.value)[operand.axes[loop]] for loop in loops]
+    return any(stride and stride * element_bytes(operand.element) % _PAGE == 0 for stride in strides)
+
+
+def _vectors(
+    op: Any, found: Contraction, operand: Operand, lines: str, row: Row, constants: PackedConstants
+) -> Operand:
+    """Where a kernel reads vectors along k of ``operand``."""
+    if found.is_lines(operand):
+        operand.place = Place.IN_PLACE
+        return operand
+    return _packed(op, found, operand, "k", row.numbers["lanes"], constants, steps=lines)
+
+
+def _packed(
+    op: Any,
+    found: Contraction,
+    operand: Operand,
+    lines: str,
+    width: int,
+    constants: PackedConstants,
+    steps: str = "k",
+) -> Operand:
+    """``operand`` in panels of its ``lines``, if it is a constant that no loops around the kernel go through."""
+    if any(loop in operand.axes for loop in found.outer):
+        return operand
+    groups = [[operand.axes[x] for x in found.loops[name] if x in operand.axes] for name in ("b", lines, steps)]
+    packed = constants.pack(op, operand.value, groups, width, found.words, lines == "m")
+    return operand if packed is None else Operand(packed, {}, Place.PANELS)
