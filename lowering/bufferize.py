@@ -31,7 +31,7 @@ from devscope.lowering.mlir_util import RunPasses
 from devscope.lowering.pipelines import SCHEDULE, apply_schedule, pipeline
 from devscope.lowering.placed_results import place_results
 from devscope.lowering.separate_results import separate_results
-from devscope.lowering.small_powers import multiply_small_powers
+from devscope.lowering.small_powers import simplify_powers
 from devscope.lowering.target import Options, Rule, Schedule, Target, choose
 from devscope.lowering.whole_windows import reduce_whole_windows
 from devscope.lowering.windows import cut_windows
@@ -82,7 +82,7 @@ def to_buffers(
     check_shapes(module, checks.labels)
     guard_equal_operands(module)
     guard_angles(module)
-    multiply_small_powers(module)
+    simplify_powers(module)
     if checks.indices:
         check_accesses(module)
     for function in mlir_util.functions(module):

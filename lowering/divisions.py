@@ -49,11 +49,15 @@ def guard_equal_operands(module: Any) -> None:
 
 
 def booleans_like(type_: Any, location: Any) -> Any:
-    boolean = ir.IntegerType.get_signless(1, type_.context)
+    return elements_like(type_, ir.IntegerType.get_signless(1, type_.context), location)
+
+
+def elements_like(type_: Any, element: Any, location: Any) -> Any:
+    """``element``, or the vector or tensor of as many of them as ``type_`` has."""
     if not isinstance(type_, ir.ShapedType):
-        return boolean
+        return element
     kind = ir.VectorType if isinstance(type_, ir.VectorType) else ir.RankedTensorType
-    return kind.get(ir.ShapedType(type_).shape, boolean, loc=location)
+    return kind.get(ir.ShapedType(type_).shape, element, loc=location)
 
 
 def filled_like(build: mlir_util.Builder, value: Any, number: int) -> Any:

@@ -12,8 +12,6 @@ from devscope.lowering.interop.bindings import ir
 from devscope.lowering.memory.link_functions import merge_modules
 from devscope.lowering.trigonometric_functions import is_far
 
-#: In f64, libm computes the others nearly exactly, and as fast where it is called for one number after the other.
-_OF_F64 = {"cos", "erf", "exp", "exp2", "expm1", "log", "log10", "log1p", "log2", "sin", "tanh"}
 _PERIODIC = ("sin", "cos", "tan")
 _FAR = "devscope.far"
 """Marks a function of an argument that is so large that libm computes it."""
@@ -25,7 +23,7 @@ def _function(op: Any) -> str:
     element, name = str(expansions.element_type(type_)), op.name.partition(".")[2]
     if element in ("f16", "bf16"):
         return expansions.in_single(op)
-    if _FAR in op.attributes or (element != "f32" and (element != "f64" or name not in _OF_F64)):
+    if _FAR in op.attributes or element not in ("f32", "f64"):
         return ""
     if isinstance(type_, ir.VectorType):
         shape = "x".join(map(str, ir.VectorType(type_).shape))
@@ -73,8 +71,8 @@ WITH_FMA: Mapping[str, Expansion] = {
 }
 
 
-#: Those that are arithmetic without branches for every element type.
-OF_VECTORS = frozenset(f"math.{name}" for name in _OF_F64.difference(_PERIODIC))
+#: Those that are arithmetic without branches.
+OF_VECTORS = frozenset(f"math.{name}" for name in {*OF_ONE, *OF_TWO}.difference(_PERIODIC))
 
 
 def has_far_functions(ops: Iterable[Any]) -> bool:

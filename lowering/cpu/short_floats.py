@@ -1,4 +1,4 @@
-"""bf16 on processors, and roots of f16: computed in f32, and rounded by arithmetic, which vectors have.
+"""bf16 on processors, roots of f16, and f64 that becomes f16: computed in f32, and rounded by arithmetic.
 
 LLVM does the same, but takes vectors apart, and calls a function for each bf16 that it rounds. Upstream's passes
 for that, arith-emulate-unsupported-floats and arith-expand{include-bf16}, change signs (negf) by way of f32, too,
@@ -11,15 +11,22 @@ from typing import Any
 from devscope.lowering.expansions import Expansion, element_type, expand, like
 from devscope.lowering.interop.bindings import ir
 
+_INTEGERS = tuple(f"math.{name}" for name in ("floor", "ceil", "trunc", "round", "roundeven"))
+_EXTREMA = tuple(f"arith.{name}" for name in ("maximumf", "minimumf", "maxnumf", "minnumf"))
+
 _COMPUTED = (
     *(f"arith.{name}" for name in ("addf", "subf", "mulf", "divf")),
-    *(f"arith.{name}" for name in ("maximumf", "minimumf", "maxnumf", "minnumf")),
-    *(f"math.{name}" for name in ("fma", "floor", "ceil", "trunc", "round", "roundeven")),
+    *_EXTREMA,
+    "math.fma",
     *(f"arith.{name}" for name in ("fptosi", "fptoui", "sitofp", "uitofp", "cmpf")),
     "arith.select",  # of bits, LLVM makes a choice of bf16 of it again, and takes vectors apart
 )
 
-_ROOTS = ("math.sqrt", "math.rsqrt")
+_ALSO_OF_HALF = ("math.sqrt", "math.rsqrt", *_INTEGERS)
+"""What is f32's of f16, too: LLVM takes vectors apart."""
+
+_EXACT = (*_INTEGERS, *_EXTREMA)
+"""Whose results in f32 are bf16."""
 
 
 def expand_short_floats(ops: Iterable[Any]) -> None:
@@ -42,7 +49,7 @@ def _compute(op: Any) -> str:
     return _in_single(op, _is_brain_float)
 
 
-def _root(op: Any) -> str:
+def _compute_also_half(op: Any) -> str:
     return _in_single(op, _is_short)
 
 
@@ -60,9 +67,26 @@ def _in_single(op: Any, is_short: Callable[[Any], bool]) -> str:
     wide = like(result.type, "f32") if is_short(result) else str(result.type)
     attributes = f"{{predicate = {op.attributes['predicate']}}}" if "predicate" in op.attributes else ""
     lines.append(f'%y = "{op.name}"({", ".join(names)}) {attributes} : ({", ".join(types)}) -> {wide}')
-    if is_short(result):
+    if op.name in _EXACT and _is_brain_float(result):
+        lines.append(_upper_half(wide, result.type))
+    elif op.name in _INTEGERS:
+        # LLVM would take this for a function of f16 again, did it know that the sign is the same.
+        lines.append(f"%signed = math.copysign %y, %x0 : {wide}")
+        lines.append(f"%r = arith.truncf %signed : {wide} to {result.type}")
+    elif is_short(result):
         lines.append(f"%r = arith.truncf %y : {wide} to {result.type}")
     return "\n".join(lines)
+
+
+def _upper_half(wide: str, type_: Any) -> str:
+    i16, i32 = like(type_, "i16"), like(type_, "i32")
+    return f"""
+        %bits = arith.bitcast %y : {wide} to {i32}
+        {_constant("width", 16, i32)}
+        %upper = arith.shrui %bits, %width : {i32}
+        %narrow = arith.trunci %upper : {i32} to {i16}
+        %r = arith.bitcast %narrow : {i16} to {type_}
+    """
 
 
 def _of_bits(op: Any) -> str:
@@ -109,6 +133,8 @@ def _extend(op: Any) -> str:
 def _round(op: Any) -> str:
     """To nearest, ties to even, of an f32: about half of the last digit is added to the bits. A NaN stays one."""
     source, type_ = op.operands[0].type, op.results[0].type
+    if isinstance(element_type(source), ir.F64Type) and _is_short(op.results[0]):
+        return _round_twice(source, type_)
     if not _is_brain_float(op.results[0]) or not isinstance(element_type(source), ir.F32Type):
         return ""
     i1, i16, i32 = (like(type_, element) for element in ("i1", "i16", "i32"))
@@ -131,13 +157,33 @@ def _round(op: Any) -> str:
     """
 
 
+def _round_twice(source: Any, type_: Any) -> str:
+    """Of an f64, which first becomes an f32 whose last digit is odd where it lost any, so that it is no tie."""
+    f32, i32, i1 = (like(type_, element) for element in ("f32", "i32", "i1"))
+    return f"""
+        %near = arith.truncf %0 : {source} to {f32}
+        %back = arith.extf %near : {f32} to {source}
+        %size = math.absf %0 : {source}
+        %size_back = math.absf %back : {source}
+        %larger = arith.cmpf ogt, %size_back, %size : {source}
+        %other = arith.cmpf one, %back, %0 : {source}
+        %bits = arith.bitcast %near : {f32} to {i32}
+        %one_less = arith.extsi %larger : {i1} to {i32}
+        %last = arith.extui %other : {i1} to {i32}
+        %below = arith.addi %bits, %one_less : {i32}
+        %odd = arith.ori %below, %last : {i32}
+        %single = arith.bitcast %odd : {i32} to {f32}
+        %y = arith.truncf %single : {f32} to {type_}
+    """
+
+
 def _constant(name: str, number: int, type_: str) -> str:
     return f"%{name} = arith.constant {f'dense<{number}>' if 'vector' in type_ else number} : {type_}"
 
 
 _EXPANSIONS: Mapping[str, Expansion] = {
     **dict.fromkeys(_COMPUTED, _compute),
-    **dict.fromkeys(_ROOTS, _root),
+    **dict.fromkeys(_ALSO_OF_HALF, _compute_also_half),
     **dict.fromkeys(("arith.negf", "math.absf", "math.copysign"), _of_bits),
     "arith.extf": _extend,
     "arith.truncf": _round,

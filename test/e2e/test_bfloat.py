@@ -147,6 +147,29 @@ def test_functions_of_all_numbers(default: str) -> None:
         assert_same(unsigned, k.astype(np.float32))
 
 
+@pytest.mark.parametrize("default", ["cpu:0", "opencl:0"])
+@pytest.mark.parametrize(("element", "dtype"), [("bf16", BF16), ("f16", np.float16)])
+def test_doubles_are_rounded_once(default: str, element: str, dtype: Any) -> None:
+    """Between two neighbours, and by one digit of f64 on either side, subnormal numbers included."""
+    bits = np.arange(int(np.array(np.inf, dtype).view(np.uint16)) - 1, dtype=np.uint16)
+    middle = (
+        bits.view(dtype).astype(np.float64) + (bits + 1).astype(np.uint16).view(dtype).astype(np.float64)
+    ) / 2
+    numbers = np.concatenate(
+        [np.nextafter(middle, 0), middle, np.nextafter(middle, np.inf), [1e300, np.inf, np.nan]]
+    )
+    expected = np.concatenate([bits, bits + bits % 2, bits + 1, [bits[-1] + 2] * 2]).astype(np.uint16)
+    text = f"""func.func @main(%x: tensor<?xf64>) -> tensor<?x{element}> {{
+      %y = arith.truncf %x : tensor<?xf64> to tensor<?x{element}>
+      return %y : tensor<?x{element}>
+    }}"""
+    with devscope.compile(text, default=default, cache=False) as executable:
+        for sign in (0, 0x8000):
+            found = executable(-numbers if sign else numbers)
+            np.testing.assert_array_equal(found[:-1].view(np.uint16), expected | sign)
+            assert np.isnan(found[-1].astype(np.float32))
+
+
 def test_contractions(monkeypatch: pytest.MonkeyPatch) -> None:
     """On devices that are CPUs, with vectors, and on GPUs, by tiles; sums are f32."""
     case = Contraction("mk,kn->mn", {"m": 33, "n": 40, "k": 24}, "bf16", "f32")
