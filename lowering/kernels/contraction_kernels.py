@@ -38,6 +38,8 @@ class Kernel(NamedTuple):
 def kernel_of(op: Any, found: Contraction, row: Row, constants: PackedConstants) -> Kernel:
     """The kernel of ``row`` for ``found``, which says from then on where it reads its operands."""
     if row.template == PACKED:
+        m, rows = found.extent("m"), row.numbers["rows"]
+        row = replace(row, numbers={**row.numbers, "rows": rows if m is None else max(1, min(rows, m))})
         _place_operands(op, found, row, constants)
     elif row.template == DOTS:
         row = fitted(row, found)
@@ -65,11 +67,13 @@ def _of_one(op: Any, kernel: Kernel, name: str, schedules: Schedules, constants:
         if name == "n" or found.words is not None:
             return None
         # A constant is kept in one form.
-        one.b, one.a.place = found.b, Place.IN_PLACE if own.element == found.element else Place.TO_PACK
-        return Kernel(one, replace(row, numbers={**row.numbers, "rows": 1}), group[0])
-    its = schedules.find(KIND, one.element, one.sizes(), one.contiguous())
+        one.b = found.b
+        return kernel_of(op, one, row, constants)._replace(one=group[0])
+    sizes, contiguous = one.sizes(), one.contiguous()
+    its = schedules.find(KIND, one.element, sizes, contiguous)
     if its is None or its.template not in (DOTS, NARROW):
         return None
+    schedules.note(op, its, one.element, sizes, contiguous)
     return kernel_of(op, one, its, constants)._replace(one=group[0])
 
 
@@ -119,7 +123,7 @@ def _packed(
     steps: str = "k",
 ) -> Operand:
     """``operand`` in panels of its ``lines``, if it is a constant that no loops around the kernel go through."""
-    if any(loop in operand.axes for loop in found.outer):
+    if operand.place is Place.PANELS or any(loop in operand.axes for loop in found.outer):
         return operand
     groups = [[operand.axes[x] for x in found.loops[name] if x in operand.axes] for name in ("b", lines, steps)]
     packed = constants.pack(op, operand.value, groups, width, found.words, lines == "m")

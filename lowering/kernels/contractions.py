@@ -41,13 +41,14 @@ def call_contractions(
         words = words_of(found.a.element, found.b.element, found.element)
         narrow = words.element if words else None
         sizes, contiguous = found.sizes(), found.contiguous()
-        row = schedules.find(KIND, found.element, sizes, contiguous, narrow)
+        constant = constants.has(found.b.value) and not any(loop in found.b.axes for loop in found.outer)
+        row = schedules.find(KIND, found.element, sizes, contiguous, narrow, constant=constant)
         if row is not None and row.template == TURNED:
             if (turned := turned_plan(op, found, constants)) is not None:
                 schedules.note(op, row, found.element, sizes, contiguous)
                 turned.replace(row, schedules, library, constants)
                 continue
-            row = schedules.find(KIND, found.element, sizes, contiguous, narrow, without=TURNED)
+            row = schedules.find(KIND, found.element, sizes, contiguous, narrow, TURNED, constant)
         if in_parts and (parts := split_contraction(op, found, row, constants)):
             call_contractions(parts, schedules, library, constants)
             continue
@@ -55,8 +56,7 @@ def call_contractions(
             found.words = words if row.element == narrow else None
             kernel = kernel_of(op, found, row, constants)
             others = [] if found.sums_outside else kernels_of_one_line(op, kernel, schedules, constants)
-            for each in (*others, Kernel(found, row)):
-                schedules.note(op, each.row, found.element, each.found.sizes(), each.found.contiguous())
+            schedules.note(op, row, found.element, sizes, contiguous)
             _replace(op, kernel, others, schedules, library)
 
 

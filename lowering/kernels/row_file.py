@@ -22,6 +22,7 @@ _LEGAL = (
     "contiguous",
     "instructions",
     "saves",
+    "constant",
 )
 _REQUIRED = ("template", "element", "numbers")
 _SEE = "docs/schedules.md says what a row is"
@@ -88,6 +89,11 @@ class _Checker:
             self._whole("saves", row["saves"], 1, 99)
             if kind != "contraction":
                 self._fail("saves is for contractions", _SEE)
+        if "constant" in row:
+            if not isinstance(row["constant"], bool):
+                self._fail(f"constant must be true or false, not {row['constant']!r}")
+            if kind != "contraction":
+                self._fail("constant is for contractions", _SEE)
         self._sizes(row, template)
         self._what_must_be(row, template)
         self._numbers(row["numbers"], template)
@@ -171,6 +177,7 @@ def row_toml(row: Row, comment: str = "") -> str:
     lines += [f'{key} = "{value}"' for key in ("contiguous", "instructions") if (value := getattr(row, key))]
     lines += [f"{key} = {_inline(value)}" for key in ("at_least", "at_most") if (value := getattr(row, key))]
     lines += [f"saves = {row.saves}"] if row.saves else []
+    lines += ["constant = true"] if row.constant else []
     if row.dynamic:
         lines.append(f"dynamic = {json.dumps(list(row.dynamic))}")
     return "\n".join([*lines, f"numbers = {_inline(row.numbers)}"]) + "\n"

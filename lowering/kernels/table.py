@@ -24,6 +24,7 @@ class Row:
     side in the operands that the kind says, ``"m, k"``, or in the last of them, ``"k"``; None is any.
     ``saves``: per cent of the sums that the next row would make its kernel compute, in blocks of ``rows`` and
     ``columns``, which this one must leave out at least; 0 for a row that is not compared.
+    ``constant``: whether the last operand must be a constant, which is packed beforehand.
     ``instructions``: the vector instructions that code is made for; None is any.
     ``place``: file and number, for people.
     """
@@ -38,10 +39,13 @@ class Row:
     contiguous: str | None = None
     instructions: str | None = None
     saves: int = 0
+    constant: bool = False
     place: str = ""
 
-    def holds(self, element: str, sizes: Mapping[str, int | None], contiguous: str | None) -> bool:
-        if self.element not in ("any", element):
+    def holds(
+        self, element: str, sizes: Mapping[str, int | None], contiguous: str | None, constant: bool = False
+    ) -> bool:
+        if self.element not in ("any", element) or self.constant > constant:
             return False
         if self.contiguous is not None and not f", {contiguous}".endswith(f", {self.contiguous}"):
             return False
@@ -116,13 +120,14 @@ class Schedules:
         contiguous: str | None,
         narrow: str | None = None,
         without: str | None = None,
+        constant: bool = False,
     ) -> Row | None:
         """What `choose` returns, not noted. ``narrow``: another type that it may be computed in; ``without``: a
-        template whose rows are left out."""
+        template whose rows are left out; ``constant``: whether the last operand is one."""
         fitting: list[Row] = []
         for row in self.rows:
             of = row.element if row.element == narrow else element
-            if row.kind == kind and row.template != without and row.holds(of, sizes, contiguous):
+            if row.kind == kind and row.template != without and row.holds(of, sizes, contiguous, constant):
                 if not row.saves:
                     return next((each for each in fitting if each.saves_enough(row, sizes)), row)
                 fitting.append(row)

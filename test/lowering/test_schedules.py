@@ -143,6 +143,7 @@ WRONG = [
     ({"at_least": "{ m = 5 }", "at_most": "{ m = 4 }"}, "no size of m is at least 5 and at most 4"),
     ({"at_least": "{ m = 5 }", "dynamic": '["m"]'}, "the size of m cannot be both dynamic and known"),
     ({"saves": "0"}, "contraction 1: saves must be a whole number from 1 to 99, not 0"),
+    ({"constant": "1"}, "contraction 1: constant must be true or false, not 1"),
     ({"dynamic": '["x"]'}, 'dynamic is "x"'),
     ({"dynamic": '"m"'}, "dynamic must be a list of loops"),
 ]
@@ -217,6 +218,10 @@ def test_conditions_of_rows() -> None:
         ("f32", 5, None, "n"),
     ):
         assert not row.holds(element, {"m": m, "n": n}, contiguous)
+    of_constants = Row("contraction", "t", "f32", {}, constant=True)
+    assert of_constants.holds("f32", {}, None, constant=True)
+    assert not of_constants.holds("f32", {}, None)
+    assert "\nconstant = true\n" in row_toml(of_constants)
 
 
 def test_rows_for_other_instructions_are_left_out() -> None:
