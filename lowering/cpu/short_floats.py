@@ -143,18 +143,28 @@ def _round(op: Any) -> str:
         {_constant("width", 16, i32)}
         {_constant("one", 1, i32)}
         {_constant("below_half", 0x7FFF, i32)}
-        {_constant("quiet", 0x40, i32)}
+        {_constant("quiet", 0x400000, i32)}
         %upper = arith.shrui %bits, %width : {i32}
         %odd = arith.andi %upper, %one : {i32}
         %half = arith.addi %odd, %below_half : {i32}
-        %more = arith.addi %bits, %half : {i32}
-        %rounded = arith.shrui %more, %width : {i32}
-        %no_number = arith.ori %upper, %quiet : {i32}
+        %rounded = arith.addi %bits, %half : {i32}
+        %no_number = arith.ori %bits, %quiet : {i32}
         %is_nan = arith.cmpf uno, %0, %0 : {source}
         %chosen = arith.select %is_nan, %no_number, %rounded : {i1}, {i32}
-        %narrow = arith.trunci %chosen : {i32} to {i16}
+        {_upper_halves(i32, i16)}
         %y = arith.bitcast %narrow : {i16} to {type_}
     """
+
+
+def _upper_halves(i32: str, i16: str) -> str:
+    """``%narrow``: those of ``%chosen``; of vectors as a choice of halves, which is one instruction for two."""
+    if "vector" not in i32:
+        return f"""%shifted = arith.shrui %chosen, %width : {i32}
+            %narrow = arith.trunci %shifted : {i32} to {i16}"""
+    *shape, last = map(int, i32[len("vector<") : -len("xi32>")].split("x"))
+    halves = f"vector<{'x'.join(map(str, [*shape, 2 * last]))}xi16>"
+    return f"""%halves = vector.bitcast %chosen : {i32} to {halves}
+        %lower, %narrow = vector.deinterleave %halves : {halves} -> {i16}"""
 
 
 def _round_twice(source: Any, type_: Any) -> str:

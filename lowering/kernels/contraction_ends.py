@@ -16,6 +16,7 @@ from devscope.lowering.kernels.contraction_operands import (
     matrix_type,
     zero,
 )
+from devscope.lowering.kernels.contraction_words import round_sums
 from devscope.lowering.kernels.epilogue import Epilogue
 from devscope.lowering.kernels.table import Row
 
@@ -122,7 +123,8 @@ def end_of_row(found: Contraction, columns: int, follows: Epilogue | None, extra
         %all_sums = {addition(of)} %part_sums, %so_far_there : {line}"""
     sums = "%all_sums"
     if result != of:
-        text += f"\n%rounded = arith.truncf {sums} : {line} to {written}"
+        plain = f"%rounded = arith.truncf {sums} : {line} to {written}"
+        text += f"\n{plain if found.words is None else round_sums('%rounded', sums, columns)}"
         sums = "%rounded"
     place = f"%C[%b, %at, %column] : {written}, {type_}"
     write = f"""%end_of_line = arith.addi %column, %columns : index

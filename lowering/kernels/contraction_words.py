@@ -42,6 +42,8 @@ _SAFE = 142
 """The instruction for bf16 makes subnormal numbers 0. There are none on the way where exponents of A and B, as
 they are stored, have this sum at least: all products, and so all sums, are then multiples of 2^-126."""
 
+_ROUND = "llvm.x86.avx512bf16.cvtneps2bf16.512"
+
 WORDS: Mapping[str, Words] = {
     words.element: words
     for words in (
@@ -102,6 +104,31 @@ def _add(words: Words, is_unsigned: bool, sums: str, a: str, b: str, to: str) ->
         {to}_other = vector.bitcast {other} : {_WIDE} to {narrow}
         {to} = llvm.call_intrinsic "{words.instruction}"({sums}, {to}_one, {to}_other)
           : ({type_}, {narrow}, {narrow}) -> {type_}"""
+
+
+def round_sums(to: str, sums: str, columns: int) -> str:
+    """``sums``, a vector of so many, as bf16: by the instruction for that where none can be subnormal."""
+    line, short = f"vector<{columns}xf32>", f"vector<{columns}x{_BRAIN}>"
+    part, half = f"vector<{_LANES}xf32>", f"vector<{_LANES}x{_BRAIN}>"
+    text, made = list[str](), f"{to}_unset"
+    for at in range(0, columns, _LANES):
+        text += [
+            _slice(f"{to}_sums{at}", sums, at, columns, "f32"),
+            f'{to}_half{at} = llvm.call_intrinsic "{_ROUND}"({to}_sums{at}) : ({part}) -> {half}',
+            f"{to}_to{at} = vector.insert_strided_slice {to}_half{at}, {made} "
+            f"{{offsets = [{at}], strides = [1]}} : {half} into {short}",
+        ]
+        made = f"{to}_to{at}"
+    lines = "\n".join(text)
+    return f"""{to}_has_none = arith.andi %is_first, %is_safe : i1
+        {to} = scf.if {to}_has_none -> ({short}) {{
+          {to}_unset = ub.poison : {short}
+          {lines}
+          scf.yield {made} : {short}
+        }} else {{
+          {to}_exact = arith.truncf {sums} : {line} to {short}
+          scf.yield {to}_exact : {short}
+        }}"""
 
 
 class SumsOfWords(NamedTuple):
