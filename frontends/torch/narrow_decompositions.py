@@ -28,7 +28,7 @@ def _in_single(overload: Any) -> None:
 
 
 for _overload in (
-    *(aten.gelu.default, aten.elu.default, aten.sigmoid.default, aten.rsqrt.default),
+    *(aten.elu.default, aten.sigmoid.default, aten.rsqrt.default),
     *(aten.hypot.default, aten.logaddexp.default, aten.logaddexp2.default),
     *(aten.cumsum.default, aten.cumprod.default, aten.logcumsumexp.default),
     *(aten.prod.default, aten.prod.dim_int, aten.linalg_vector_norm.default),

@@ -20,10 +20,10 @@ _Tensor = torch.Tensor
 
 @TABLE.of(aten.gelu.default)
 def _gelu(x: _Tensor, approximate: str = "none") -> Any:
-    """torch-mlir has one for both forms, which differ in the fourth digit."""
-    if approximate == "none":
-        return NotImplemented
+    """torch-mlir has one for both forms, which differ in the fourth digit, and divides by a root of 2."""
     wide = x.float() if x.dtype in (torch.float16, torch.bfloat16) else x
+    if approximate == "none":
+        return (wide * 0.5 * (1 + torch.erf(wide * math.sqrt(0.5)))).to(x.dtype)
     inner = math.sqrt(2 / math.pi) * (wide + 0.044715 * wide * wide * wide)
     return (0.5 * wide * (1 + torch.tanh(inner))).to(x.dtype)
 
