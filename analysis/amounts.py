@@ -4,7 +4,7 @@ import re
 
 from devscope.errors import OptionError
 
-_SIZE = re.compile(r"([0-9]+(?:\.[0-9]+)?) *(B|KiB|MiB|GiB|TiB|kB|MB|GB|TB)?", re.ASCII)
+_SIZE = re.compile(r"([0-9]{1,18}(?:\.[0-9]+)?) *(B|KiB|MiB|GiB|TiB|kB|MB|GB|TB)?", re.ASCII)
 _UNITS = {
     **{"B": 1, "kB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12},
     **{"KiB": 2**10, "MiB": 2**20, "GiB": 2**30, "TiB": 2**40},

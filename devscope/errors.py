@@ -183,3 +183,14 @@ def raised_as(
         raise
     except Exception as error:
         raise kind(f"{what}: {type(error).__name__}: {error}", location, notes) from error
+
+
+@contextmanager
+def depth_reported() -> Generator[None]:
+    """xDSL walks regions recursively: the end of Python's stack becomes a LoweringError."""
+    try:
+        yield
+    except RecursionError:
+        raise LoweringError(
+            "the program has too many regions inside each other", notes=["some hundreds are possible"]
+        ) from None

@@ -23,7 +23,7 @@ import dataclasses
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, get_type_hints
 
-from devscope.errors import DevscopeError, OptionError
+from devscope.errors import DevscopeError, OptionError, depth_reported
 from devscope.frontends.mlir import load_dialect, read_module, replace_contents
 
 if TYPE_CHECKING:
@@ -101,6 +101,7 @@ def _make(name: str, options: dict[str, Any]) -> ModulePass:
     return made(**options)
 
 
+@depth_reported()
 def _apply(made: ModulePass, op: Any) -> None:
     from xdsl.utils.exceptions import DiagnosticException
 

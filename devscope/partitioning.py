@@ -18,7 +18,7 @@ from xdsl.ir import Operation
 from devscope.analysis.target_binding import device_name, named_devices
 from devscope.dialects.context import make_planning_context
 from devscope.dialects.device import COMPOSITE_ATTR, PLACED_BY_ATTR, SCOPE_ATTR, ScopeAttr
-from devscope.errors import SourceLocation
+from devscope.errors import SourceLocation, depth_reported
 from devscope.lowering.global_state import keep_globals
 from devscope.lowering.input_forms import bring_into_form, is_in_form, lower_first
 from devscope.lowering.interop.bindings import children, without_dialect_modules
@@ -181,6 +181,7 @@ class Offers:
     """What a search decides of the functions, with rows of costs."""
 
 
+@depth_reported()
 @without_dialect_modules()
 def offers_of(source: Any, options: CompileOptions) -> Offers:
     """The candidates of a program's functions, for a search."""

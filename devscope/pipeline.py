@@ -16,7 +16,7 @@ from devscope.analysis.symbols import Symbols, is_public
 from devscope.analysis.target_binding import TargetBinding, named_devices
 from devscope.dialects.device import PLACED_BY_ATTR
 from devscope.dialects.scope_attribute import drop_placed_by
-from devscope.errors import BackendError, DevscopeWarning, OptionError
+from devscope.errors import BackendError, DevscopeWarning, OptionError, depth_reported
 from devscope.lowering import stages
 from devscope.lowering.entries import entry_signatures, require_entries
 from devscope.lowering.interop.bindings import without_dialect_modules
@@ -29,7 +29,7 @@ from devscope.passes.device_plan import Plan
 from devscope.passes.device_split import DeviceSplitPass
 from devscope.passes.device_verify import DeviceVerifyPass
 from devscope.passes.device_verify_split import DeviceVerifySplitPass
-from devscope.planning import PlannedProgram, depth_reported, has_claimed, plan_source
+from devscope.planning import PlannedProgram, has_claimed, plan_source
 from devscope.runtime.drivers import device_types
 from devscope.runtime.program import Entry
 from devscope.runtime.state import seen_entries

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -16,7 +15,7 @@ from devscope.analysis.target_binding import named_devices
 from devscope.dialects.context import make_planning_context
 from devscope.dialects.device import COMPILER_ATTR, STATE_ATTR, ScopeAttr, verify_device_attributes
 from devscope.dialects.location import source_location
-from devscope.errors import LoweringError
+from devscope.errors import depth_reported
 from devscope.lowering.entries import (
     Dtypes,
     Names,
@@ -82,17 +81,6 @@ class PlannedProgram:
     """See `ParsedSource.has_hints`."""
     host_only: bool = False
     """Whether there is nothing to split, nor to verify."""
-
-
-@contextmanager
-def depth_reported() -> Generator[None]:
-    """xDSL walks regions recursively: turns the end of Python's stack into a LoweringError."""
-    try:
-        yield
-    except RecursionError:
-        raise LoweringError(
-            "the program has too many regions inside each other", notes=["some hundreds are possible"]
-        ) from None
 
 
 @depth_reported()

@@ -13,12 +13,13 @@ from xdsl.ir import Operation
 from xdsl.parser import Parser
 from xdsl.printer import Printer
 
-from devscope.errors import InputError
+from devscope.errors import InputError, depth_reported
 from devscope.frontends import ImportedSource
 
 _NAME = "<xDSL module>"
 
 
+@depth_reported()
 def read_module(module: Any) -> ImportedSource:
     """Raises InputError for another operation than a module."""
     if not isinstance(module, ModuleOp):

@@ -84,7 +84,10 @@ def out_arrays(name: str, specs: Sequence[TensorSpec], given: Any) -> list[Array
         raise InputError(f"'{name}' has {count}, 'out' has {len(outs)}", notes=["give an array or None for each"])
     for position, (spec, out) in enumerate(zip(specs, outs, strict=True)):
         if out is not None and (problem := _problem(spec, out)):
-            raise InputError(f"out {position}: {problem}")
+            fitting = (
+                "" if spec.scalar else f"an array from np.empty(shape, np.{ENTRY_DTYPES[spec.dtype].name}), or "
+            )
+            raise InputError(f"out {position}: {problem}", notes=[f"give {fitting}None for a new result"])
     arrays = [out for out in outs if out is not None]
     for number, array in enumerate(arrays):
         if any(np.may_share_memory(array, other) for other in arrays[:number]):
@@ -101,12 +104,17 @@ def _problem(spec: TensorSpec, out: Any) -> str:
         return f"expected a numpy array, got {type(out).__name__}"
     array: Array = out
     if array.dtype != dtype and array.dtype.name != EXTENSION_TYPES.get(spec.dtype):
-        return f"expected dtype {dtype.name}, got {array.dtype.name}"
+        return f"expected dtype {dtype.name}, got {_given_dtype(array)}"
     if not _fits(shape, array.shape):
         return f"expected shape {_shape(shape)}, got {_shape(array.shape)}"
-    if not (array.flags.c_contiguous and array.flags.aligned and array.flags.writeable):
-        return "the array must be contiguous (in C order), aligned and writable"
-    return ""
+    flags = array.flags
+    needed = (
+        ("contiguous (in C order)", flags.c_contiguous),
+        ("aligned", flags.aligned),
+        ("writable", flags.writeable),
+    )
+    lacking = [name for name, is_so in needed if not is_so]
+    return f"the array is not {' and not '.join(lacking)}" if lacking else ""
 
 
 class ArgumentCheck:
@@ -130,8 +138,7 @@ class ArgumentCheck:
         """
         array: Array = value if type(value) is np.ndarray else self._import(value)
         if array.dtype != self.dtype and array.dtype.name != self._extension:
-            got = array.dtype.name if array.dtype.isnative else f"{array.dtype.name} in foreign byte order"
-            raise self._error(f"expected dtype {self._dtype_name()}, got {got}", self._advice())
+            raise self._error(f"expected dtype {self._dtype_name()}, got {_given_dtype(array)}", self._advice())
         if array.shape != self.shape and not _fits(self.shape, array.shape):
             raise self._error(f"expected shape {_shape(self.shape)}, got {_shape(array.shape)}")
         if not (array.flags.c_contiguous and array.flags.aligned):
@@ -152,8 +159,15 @@ class ArgumentCheck:
             return np.asarray(value)
         if type(value).__module__.partition(".")[0] == "torch" and hasattr(value, "detach"):
             return self._from_torch(value)
-        if type(value).__module__.partition(".")[0] == "jax" and type(value).__name__ == "PRNGKeyArray":
-            value = sys.modules["jax"].random.key_data(value)
+        if type(value).__module__.partition(".")[0] == "jax":
+            jax = sys.modules["jax"]
+            if isinstance(value, jax.core.Tracer):
+                raise self._error(
+                    "JAX is tracing a function, where an array has no elements yet",
+                    "call the program outside of jax.jit, or through jax.pure_callback",
+                )
+            if type(value).__name__ == "PRNGKeyArray":
+                value = jax.random.key_data(value)
         if hasattr(value, "__dlpack__"):
             return self._from_dlpack(value)
         if _interface(value) or _has_buffer(value):
@@ -170,7 +184,8 @@ class ArgumentCheck:
             raise self._error("the tensor is not a dense one in host memory", "pass x.cpu().to_dense()")
         if self._extension is not None and value.dtype is _torch(self._extension):
             value = value.contiguous().view(_torch(self.dtype.name))
-        return self._taken("numpy", lambda: value.resolve_conj().resolve_neg().numpy())
+        note = f"pass x.to(torch.{self.dtype.name})" if self._extension is None else None
+        return self._taken("numpy", lambda: value.resolve_conj().resolve_neg().numpy(), note=note)
 
     def _from_dlpack(self, value: Any) -> Array:
         device = self._taken("DLPack", lambda: int(value.__dlpack_device__()[0]))
@@ -180,11 +195,12 @@ class ArgumentCheck:
             return self._taken("numpy", np.asarray, value)
         return self._taken("DLPack", np.from_dlpack, value)
 
-    def _taken(self, protocol: str, take: Callable[..., Any], *values: Any) -> Any:
+    def _taken(self, protocol: str, take: Callable[..., Any], *values: Any, note: str | None = None) -> Any:
         try:
             return take(*values)
         except (BufferError, RuntimeError, TypeError, ValueError, AttributeError) as error:
-            raise self._error(f"the array could not be taken over through {protocol}: {error}") from None
+            what = f"the array could not be taken over through {protocol}: {error}"
+            raise self._error(what, note or self._advice()) from None
 
     def _number(self, value: complex) -> Array:
         """A Python number as a rank-0 array; its kind must fit the parameter, its value the range."""
@@ -195,16 +211,18 @@ class ArgumentCheck:
         is_float = is_complex or self.dtype.kind == "f"
         fits = is_complex if isinstance(value, complex) else is_float or not isinstance(value, float)
         if isinstance(value, bool) != (kind == "i1") or not fits:
-            raise self._error(f"expected a value of type {kind}, got {value!r} of type {type(value).__name__}")
-        if is_float and abs(value) <= self._most:
+            raise self._error(
+                f"expected a value of type {kind}, got {_shown(value)} of type {type(value).__name__}"
+            )
+        if is_float and max(abs(value.real), abs(value.imag)) <= self._most:
             return np.array(value, self.dtype)
         with np.errstate(over="ignore"):
             try:
                 number = np.array(value, self.dtype)
             except OverflowError:
-                raise self._error(f"{value} is outside the range of {kind}") from None
+                raise self._error(f"{_shown(value)} is outside the range of {kind}") from None
         if is_float and cmath.isfinite(value) and not np.isfinite(number):
-            raise self._error(f"{value} is outside the range of {kind}")
+            raise self._error(f"{_shown(value)} is outside the range of {kind}")
         return number
 
     def _dtype_name(self) -> str:
@@ -222,6 +240,16 @@ class ArgumentCheck:
     def _error(self, what: str, note: str | None = None) -> InputError:
         name = f" '{self.spec.name}'" if self.spec.name else ""
         return InputError(f"argument {self.position}{name}: {what}", notes=[note] if note else ())
+
+
+def _shown(value: complex) -> str:
+    # Python does not write integers of thousands of digits, and nobody reads those of hundreds.
+    is_long = isinstance(value, int) and value.bit_length() > 256
+    return f"an integer of {value.bit_length()} bits" if is_long else str(value)
+
+
+def _given_dtype(array: Array) -> str:
+    return array.dtype.name if array.dtype.isnative else f"{array.dtype.name} in foreign byte order"
 
 
 def _torch(name: str) -> Any:

@@ -133,12 +133,12 @@ class DiskCache:
         """The schedules that were tuned on this processor, as they were stored; None when there are none."""
         return self._load(_schedules_name(), _read_text)
 
-    def store_schedules(self, text: str) -> None:
-        """Stores schedules for this processor. They are no entry: only `remove_schedules` removes them.
+    def update_schedules(self, change: Callable[[str], str]) -> None:
+        """Stores what ``change`` makes of the schedules for this processor; of none, it is given no text.
 
-        Raises InputError if they cannot be stored.
+        They are no entry: only `remove_schedules` removes them. Raises InputError if they cannot be stored.
         """
-        self._keep(_schedules_name(), text)
+        self._keep(_schedules_name(), change)
 
     def remove_schedules(self) -> None:
         self._in_folder(lambda folder: _remove(_schedules_name(), folder))
@@ -149,7 +149,12 @@ class DiskCache:
 
     def store_machine(self, text: str) -> None:
         """Stores a description for this processor, which is no entry. Raises InputError if it cannot be stored."""
-        self._keep(_machine_name(), text)
+        self._keep(_machine_name(), lambda _: text)
+
+    def require_writable(self) -> None:
+        """Raises InputError when nothing can be stored, before the work whose results would be."""
+        if not self._in_folder(lambda folder: os.access(".", os.W_OK, dir_fd=folder), make=True):
+            raise self._not_kept(self.root)
 
     @property
     def machine_path(self) -> Path:
@@ -213,13 +218,22 @@ class DiskCache:
 
         return self._in_folder(load)
 
-    def _keep(self, name: str, text: str) -> None:
+    def _keep(self, name: str, change: Callable[[str], str]) -> None:
         """Store what a user asks to keep; of entries nobody needs to know whether they could be stored."""
-        if not self._store(name, lambda file: file.write(text.encode())):
-            raise InputError(
-                f"cannot write '{self.root / name}'",
-                notes=[f"make its folder yours alone, with room, or set {DIRECTORY_VARIABLE} to another one"],
-            )
+
+        def keep(folder: int) -> bool:
+            fcntl.flock(folder, fcntl.LOCK_EX)  # what two processes add at the same time is kept, all of it
+            text = change(self._load(name, _read_text) or "")
+            return self._store(name, lambda file: file.write(text.encode()))
+
+        if not self._in_folder(keep, make=True):
+            raise self._not_kept(self.root / name)
+
+    def _not_kept(self, path: Path) -> InputError:
+        return InputError(
+            f"cannot write '{path}'",
+            notes=[f"make its folder yours alone, with room, or set {DIRECTORY_VARIABLE} to another one"],
+        )
 
     def _store(self, name: str, write: Callable[[BinaryIO], Any]) -> bool:
         """Whether it could be stored."""

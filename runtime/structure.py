@@ -173,7 +173,8 @@ def _children(tree: Tree) -> list[tuple[str, Tree]]:
 
 def _converted(value: Any, number: int, given: str, dtype: str) -> Any:
     """As JAX does it. Raises ArgumentError for integers that do not fit, some of which JAX would wrap around."""
-    if type(value).__name__ != given and getattr(value, "dtype", None) != given:
+    found = getattr(value, "dtype", None)
+    if found == dtype or (found != given and type(value).__name__ != given):
         return value
     array = np.asarray(value)
     if array.dtype.kind in "iu" and array.size:

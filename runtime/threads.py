@@ -9,12 +9,14 @@ from pathlib import Path
 from threading import Lock
 from typing import Any
 
-from devscope.errors import OptionError
+from devscope.errors import InputError, OptionError
 
 VARIABLE = "DEVSCOPE_THREADS"
 
 MOST = 1024
 """Threads that a call can be given."""
+
+_REFUSAL, _LEGAL = "is not a number of threads", [f"legal: 1 to {MOST}"]
 
 _QUOTA = Path("/sys/fs/cgroup/cpu.max")
 
@@ -24,22 +26,19 @@ def thread_count(wanted: int | None = None, described: int | None = None, taken:
 
     The latter are at most ``described``, less those that are ``taken`` by devices, and at least one.
 
-    Raises :class:`OptionError` for what is no number from 1 to :data:`MOST`.
+    Raises :class:`OptionError` for what is no number from 1 to :data:`MOST`, :class:`InputError` if the variable
+    is none.
     """
     if wanted is not None:
         if not isinstance(wanted, int) or isinstance(wanted, bool) or not 0 < wanted <= MOST:  # pyright: ignore[reportUnnecessaryIsInstance]
-            raise _error(repr(wanted))
+            raise OptionError(f"{wanted!r} {_REFUSAL}", notes=_LEGAL)
         return wanted
     text = os.environ.get(VARIABLE, "")
     if not text:
         return max(1, min(_cores(), described or MOST) - taken)
     if not (text.isascii() and text.isdigit() and len(text) < 10 and 0 < int(text) <= MOST):
-        raise _error(f"{VARIABLE}: {text!r}")
+        raise InputError(f"{VARIABLE}: {text!r} {_REFUSAL}", notes=_LEGAL)
     return int(text)
-
-
-def _error(what: str) -> OptionError:
-    return OptionError(f"{what} is not a number of threads", notes=[f"legal: 1 to {MOST}"])
 
 
 def _cores() -> int:

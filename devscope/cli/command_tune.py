@@ -39,6 +39,9 @@ examples:
 
 _SECONDS = 120
 
+_LONGEST = 10**9
+"""Seconds, which are decades: whole numbers may be too large for clocks."""
+
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
@@ -49,7 +52,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     what.add_argument("--clear", action="store_true", help="remove the schedules of this machine")
     add("-o", "--output", metavar="OUT.toml", help="write what is found, for --schedules")
-    add("--time-limit", type=count, metavar="S", help=f"seconds that the search may take (default: {_SECONDS})")
+    add(
+        "--time-limit",
+        type=count,
+        metavar="S",
+        default=_SECONDS,
+        help=f"seconds that the search may take (default: {_SECONDS})",
+    )
     add("--entry", metavar="F", help="function to call (default: main, or the only public one)")
     add(
         "--size", type=count, metavar="N", help="size of dynamic dimensions; without it, what has some is left out"
@@ -91,6 +100,8 @@ def _tune(arguments: argparse.Namespace, store: DiskCache | None) -> int:
         raise OptionError("the cache is off, so nothing that is found would be kept", notes=["give --output"])
     if arguments.output is not None:
         require_output(arguments, arguments.output)
+    if store is not None:
+        store.require_writable()
     from devscope.runtime.threads import thread_count
 
     threads = thread_count(arguments.threads)
@@ -111,7 +122,7 @@ def _tune(arguments: argparse.Namespace, store: DiskCache | None) -> int:
         raise InputError("the program has no kernels: there is nothing to tune")
     found: list[Found] = []
     with _progress() as progress:
-        for each in tuner.tune(classes, call, arguments.time_limit or _SECONDS, progress):
+        for each in tuner.tune(classes, call, min(arguments.time_limit, _LONGEST), progress):
             found.append(each)
     for each in found:
         print(_line(each))
@@ -131,7 +142,7 @@ def _keep(found: list[Found], output: str | None, store: DiskCache | None, threa
     if output is not None:
         write_output(output, merged("", found, comment))
     if store is not None and any(each.gain > 1 for each in found):
-        store.store_schedules(merged(store.load_schedules() or "", found, comment))
+        store.update_schedules(lambda old: merged(old, found, comment))
         print(f"kept in {store.schedules_path}")
 
 

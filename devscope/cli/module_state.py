@@ -77,7 +77,7 @@ class ModuleState:
         with self._timer.measure(name):
             try:
                 remarks = apply(self._session.xdsl_context, module) or ()
-            except DevscopeError:
+            except (DevscopeError, RecursionError):
                 raise
             except Exception as error:  # xDSL's own passes raise whatever Python raises in them
                 raise _pass_failure(name, error) from error

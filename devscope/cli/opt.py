@@ -25,7 +25,7 @@ from devscope.cli.guard import guarded, works_on
 from devscope.cli.mlir_passes import known_passes
 from devscope.cli.module_state import ModuleState, Timer
 from devscope.cli.pass_pipeline import Stage, describe_options, parse_stages
-from devscope.errors import DevscopeError, InputError, OptionError
+from devscope.errors import DevscopeError, InputError, OptionError, depth_reported
 from devscope.offered_kinds import find_offered_kinds
 from devscope.source import EXECUTABLE_MAGIC
 
@@ -169,7 +169,7 @@ class OptMain(xDSLOptMain):
             session = Session()
         handler = session.context.attach_diagnostic_handler(self._on_diagnostic)
         try:
-            with without_dialect_modules():
+            with depth_reported(), without_dialect_modules():
                 output = self._transformed(session, chunk)
         except DevscopeError as error:
             if not self.args.verify_diagnostics:

@@ -164,6 +164,15 @@ def test_a_pass_that_breaks_the_module_is_named(
     )
 
 
+@pytest.mark.parametrize("pipeline", ["device-plan", "canonicalize"])
+def test_too_many_regions_inside_each_other(source: str, pipeline: str, capfd: pytest.CaptureFixture[str]) -> None:
+    depth = 900
+    Path(source).write_text(f"func.func @f(%c: i1) {{ {'scf.if %c {' * depth} {'}' * depth} return }}")
+    assert main([source, "-p", pipeline]) == 1
+    message = "error: the program has too many regions inside each other\n  note: some hundreds are possible\n"
+    assert capfd.readouterr() == ("", message)
+
+
 def test_traceback_on_request(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["/absent/file", "--traceback"]) == 1
     assert "Traceback" in capsys.readouterr().err

@@ -180,8 +180,10 @@ def test_what_is_no_place_for_a_result(exe: devscope.Executable) -> None:
     for out, message in [
         (np.empty((2, 2), np.float32), r"out 0: expected shape \[4\], got \[2, 2\]"),
         (np.empty(4), "out 0: expected dtype float32, got float64"),
-        (np.empty(8, np.float32)[::2], "out 0: the array must be contiguous"),
-        (fixed, "out 0: the array must be contiguous .* and writable"),
+        (np.empty(4, ">f4"), "out 0: expected dtype float32, got float32 in foreign byte order\n.*np.empty"),
+        (np.empty(8, np.float32)[::2], r"out 0: the array is not contiguous \(in C order\)\n.*np.empty"),
+        (np.empty(17, np.uint8)[1:].view(np.float32), "out 0: the array is not aligned\n"),
+        (fixed, "out 0: the array is not writable\n"),
         (np.ma.masked_array(np.empty(4, np.float32)), "out 0: expected a numpy array, got MaskedArray"),
         (1.0, "out 0: expected a numpy array, got float"),
         ([fixed, fixed], "'constant' has 1 result, 'out' has 2"),

@@ -219,6 +219,8 @@ def test_jax_arrays_are_arguments() -> None:
         result = made(*given)
         assert result.dtype == given[0].dtype
         np.testing.assert_array_equal(result, np.where(given[1], given[0], -given[0]))
+        with pytest.raises(InputError, match=r"argument 0 'x': JAX is tracing a function.*\n.*pure_callback"):
+            jax.jit(made)(*given)
 
 
 @pytest.mark.parametrize("implementation", ["threefry2x32", "rbg"])

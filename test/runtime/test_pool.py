@@ -17,7 +17,7 @@ import pytest
 from forks import in_fork
 from handmade import add_program, program, symbol, vector
 
-from devscope.errors import DeviceError, OptionError
+from devscope.errors import DeviceError, InputError, OptionError
 from devscope.runtime import devices, threads
 from devscope.runtime.executable import Executable
 from devscope.runtime.program import Entry, TensorSpec
@@ -210,7 +210,7 @@ def test_the_end_of_the_interpreter() -> None:
 @pytest.mark.parametrize("value", ["0", "-1", "two", "1025", "1.5", " 2", "9" * 5000])
 def test_bad_environment(monkeypatch: pytest.MonkeyPatch, value: str) -> None:
     monkeypatch.setenv("DEVSCOPE_THREADS", value)
-    with pytest.raises(OptionError, match=r"DEVSCOPE_THREADS: .* is not a number of threads"):
+    with pytest.raises(InputError, match=r"DEVSCOPE_THREADS: .* is not a number of threads"):
         threads.thread_count()
     assert threads.thread_count(2) == 2
 

@@ -12,7 +12,7 @@ import pytest
 from cli_case import SCOPES, TANH, Cli, assert_one_error
 
 import devscope
-from devscope.errors import ParseError
+from devscope.errors import LoweringError, ParseError
 
 T4 = "tensor<4xf32>"
 
@@ -525,7 +525,10 @@ def test_not_a_program(cli: Cli, folder: Path, data: bytes, message: str) -> Non
 def test_too_many_regions_inside_each_other(cli: Cli, folder: Path) -> None:
     depth = 1000
     (folder / "bad.mlir").write_text(main("scf.if %c {\n" * depth + "}" * depth + "\n  return", "%c: i1", "()"))
-    assert_one_error(cli("build", "bad.mlir"), "error: the program has too many regions inside each other")
+    message = "error: the program has too many regions inside each other"
+    assert_one_error(cli("build", "bad.mlir"), message)
+    with pytest.raises(LoweringError, match=message):
+        devscope.plan(Path("bad.mlir"))
 
 
 def test_two_hundred_regions_inside_each_other(cli: Cli, folder: Path) -> None:

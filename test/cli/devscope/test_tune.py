@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+import threading
+import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -15,6 +17,7 @@ from devscope import tune
 from devscope.compile_options import CompileOptions
 from devscope.lowering.cpu.kernel_tables import built_in_rows, user_rows
 from devscope.lowering.kernels.table import Choice, Row
+from devscope.runtime.cache import DiskCache
 
 PRODUCTS = """
 func.func @main(%a: tensor<20x30xf32>, %b: tensor<30x40xf32>, %c: tensor<20x40xf32>, %d: tensor<?x40xf32>,
@@ -121,6 +124,30 @@ class Quiet:
         pass
 
 
+def test_limits_of_time(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert "; 0 tried" in cli("tune", "products.mlir", "--time-limit", "0").out
+    monkeypatch.setattr(tune, "ratio_of_times", ratios(1.0))
+    monkeypatch.setattr(tune, "_candidates", first_candidates(1))
+    assert "; 1 tried" in cli("tune", "products.mlir", "--time-limit", "9" * 400).out
+
+
+def test_what_two_searches_find_at_the_same_time_is_kept(cache: Path) -> None:
+    store = DiskCache(cache)
+    began = threading.Event()
+
+    def slowly(old: str) -> str:
+        began.set()
+        time.sleep(0.1)
+        return f"{old}one "
+
+    first = threading.Thread(target=store.update_schedules, args=(slowly,))
+    first.start()
+    began.wait()
+    store.update_schedules(lambda old: f"{old}two")
+    first.join()
+    assert store.load_schedules() == "one two"
+
+
 def test_rows_that_compute_something_else_are_not_taken(monkeypatch: pytest.MonkeyPatch, cli: Cli) -> None:
     monkeypatch.setattr(tune, "agree", lambda *_: False)
     monkeypatch.setattr(tune, "_candidates", first_candidates(1))
@@ -135,7 +162,7 @@ def test_what_is_no_row_is_left_out_with_a_warning(cli: Cli, cache: Path) -> Non
 
     store = open_cache()
     assert store is not None
-    store.store_schedules("[[contraction]]\n")
+    store.update_schedules(lambda old: old + "[[contraction]]\n")
     assert store.load_schedules() == "[[contraction]]\n"
     outcome = cli("lower", "products.mlir", "--stage", "schedule")
     assert outcome.status == 0, outcome
@@ -154,6 +181,8 @@ def test_errors(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
     outcome = cli("run", "products.mlir", "--schedules", "rows.toml", "--random", "0")
     Path("rows.toml").unlink()
     assert_one_error(outcome, "error: rows.toml: contraction 1: template is missing")
+    monkeypatch.setenv("DEVSCOPE_CACHE_DIR", "/proc/none")
+    assert_one_error(cli("tune", "products.mlir"), "error: cannot write '/proc/none/v2'", "DEVSCOPE_CACHE_DIR")
     monkeypatch.setenv("DEVSCOPE_CACHE_DIR", "off")
     assert_usage_error(cli("tune", "products.mlir"), "error: the cache is off", "--output")
     assert_usage_error(cli("tune", "--show"), "error: the cache is off")
