@@ -3,8 +3,8 @@
 import math
 import os
 import sys
-from collections.abc import Generator, Mapping
-from contextlib import contextmanager
+from collections.abc import Generator, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from threading import Lock
 from typing import Any
@@ -18,7 +18,8 @@ MOST = 1024
 
 _REFUSAL, _LEGAL = "is not a number of threads", [f"legal: 1 to {MOST}"]
 
-_QUOTA = Path("/sys/fs/cgroup/cpu.max")
+_GROUPS = Path("/sys/fs/cgroup")
+_OWN_GROUPS = Path("/proc/self/cgroup")
 
 
 def thread_count(wanted: int | None = None, described: int | None = None, taken: int = 0) -> int:
@@ -44,11 +45,27 @@ def thread_count(wanted: int | None = None, described: int | None = None, taken:
 def _cores() -> int:
     """Cores that the scheduler gives this process, or the processor time that its control group may use."""
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    try:
-        quota, period = _QUOTA.read_text(encoding="ascii").split()
-        return max(1, min(cores, math.ceil(int(quota) / int(period))))
-    except (OSError, ValueError):  # no control group, or no limit
-        return cores
+    return max(1, min([cores, *_quotas()]))
+
+
+def _quotas() -> Iterator[int]:
+    """Of the control groups that this process is in, one inside the other, of both versions; none without a limit.
+
+    A container sees its own group as the outermost one, though the process may be told the path outside.
+    """
+    with suppress(OSError, ValueError):
+        for line in _OWN_GROUPS.read_text().splitlines():
+            _, controllers, path = line.split(":", 2)
+            if controllers and "cpu" not in controllers.split(","):
+                continue
+            outermost = _GROUPS / controllers  # version 2 names none
+            group = outermost / path.lstrip("/")
+            files = ("cpu.cfs_quota_us", "cpu.cfs_period_us") if controllers else ("cpu.max",)
+            for folder in (group, *group.parents[: len(group.parts) - len(outermost.parts)]):
+                with suppress(OSError, ValueError):
+                    quota, period = " ".join((folder / file).read_text() for file in files).split()
+                    if int(quota) > 0:  # "max" and -1 are no limit
+                        yield math.ceil(int(quota) / int(period))
 
 
 def described_cores(report: Mapping[str, Any]) -> dict[str, int]:

@@ -229,13 +229,18 @@ static int64_t cl_alignment(const LibraryDevice *device) { return (void)device, 
 
 /* ------------------------------------------------------------------------------------------------- opening */
 
-static int64_t library_threads(void) {
+static int library_threads(int64_t *threads) {
   const char *wanted = getenv("DEVSCOPE_THREADS");
-  const long number = wanted ? strtol(wanted, NULL, 10) : 0;
-  if (number > 0)
-    return number < MOST_THREADS ? number : MOST_THREADS;
-  cpu_set_t cores;
-  return sched_getaffinity(0, sizeof cores, &cores) ? 1 : CPU_COUNT(&cores);
+  if (!wanted || !*wanted) {
+    cpu_set_t cores;
+    *threads = sched_getaffinity(0, sizeof cores, &cores) ? 1 : CPU_COUNT(&cores);
+    return 0;
+  }
+  char *end;
+  *threads = strtol(wanted, &end, 10);
+  if (*end || *threads < 1 || *threads > MOST_THREADS)
+    return library_fail("DEVSCOPE_THREADS: '%s' is not a number of threads: 1 to %d", wanted, MOST_THREADS);
+  return 0;
 }
 
 static int library_open_arena(Context *context, int64_t slot) {
@@ -277,6 +282,9 @@ static int library_open_slot(Context *context, int64_t slot) {
 static int library_open_locked(void) {
   if (library_context)
     return 0;
+  int64_t threads;
+  if (library_threads(&threads))
+    return 1;
   const int64_t count = library_program.slot_count;
   Context *context = calloc(1, sizeof *context);
   Constant *constants = calloc((size_t)library_program.constant_count + 1, sizeof *constants);
@@ -294,7 +302,7 @@ static int library_open_locked(void) {
   context->traffic = calloc((size_t)(count * count), sizeof *context->traffic);
   context->run_tasks = devscope_pool_run;
   context->wait_apart = devscope_wait_apart;
-  context->threads = library_threads();
+  context->threads = threads;
   if (!context->devices || !context->arenas || !context->traffic)
     return library_fail("out of host memory");
   for (int64_t slot = 0; slot < count; slot++)

@@ -52,6 +52,9 @@ def test_example_in_c(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Non
     assert sorted(path.name for path in tmp_path.iterdir()) == ["libmodel.so", "model.h", "modelConfig.cmake"]
     done = run(EXAMPLE / "main.c", tmp_path)
     assert done.stdout == EXPECTED.format(file=source), done.stderr
+    bad = {"DEVSCOPE_THREADS": "2x"}
+    done = subprocess.run([tmp_path / "main"], env=bad, capture_output=True, text=True, check=False)
+    assert done.stderr == "error: DEVSCOPE_THREADS: '2x' is not a number of threads: 1 to 1024\n"
     needed = subprocess.run(["ldd", tmp_path / "libmodel.so"], capture_output=True, text=True, check=True).stdout
     assert "python" not in needed
 

@@ -224,11 +224,23 @@ def test_bad_number(value: Any) -> None:
 def test_default_number(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.delenv("DEVSCOPE_THREADS", raising=False)
     monkeypatch.setattr(os, "sched_getaffinity", lambda _: set(range(8)))
-    quota = tmp_path / "cpu.max"
-    monkeypatch.setattr(threads, "_QUOTA", quota)
+    monkeypatch.setattr(threads, "_GROUPS", tmp_path)
+    monkeypatch.setattr(threads, "_OWN_GROUPS", own := tmp_path / "own")
     assert threads.thread_count() == 8
+    own.write_text("0::/a/b\n")
     for text, count in (("max 100000", 8), ("250000 100000", 3), ("1000 100000", 1), ("odd", 8)):
-        quota.write_text(text)
+        (tmp_path / "cpu.max").write_text(text)
+        assert threads.thread_count() == count
+    (tmp_path / "a" / "b").mkdir(parents=True)
+    (tmp_path / "a" / "b" / "cpu.max").write_text("max 100000")
+    (tmp_path / "a" / "cpu.max").write_text("400000 100000")
+    assert threads.thread_count() == 4
+    own.write_text("3:cpuset:/\n2:cpu,cpuacct:/c\n0::/\n")
+    assert threads.thread_count() == 8
+    (tmp_path / "cpu,cpuacct").mkdir()
+    for quota, count in (("-1", 8), ("600000", 6)):
+        (tmp_path / "cpu,cpuacct" / "cpu.cfs_quota_us").write_text(quota)
+        (tmp_path / "cpu,cpuacct" / "cpu.cfs_period_us").write_text("100000")
         assert threads.thread_count() == count
     monkeypatch.setenv("DEVSCOPE_THREADS", "5")
     assert threads.thread_count() == 5
