@@ -72,15 +72,22 @@ def fold_whole_slice(op: Any) -> None:
 
 
 def fold_empty_reduce(op: Any) -> None:
-    types = [result.type for result in op.results]
-    if not list(op.attributes["dimensions"]):
+    types, reduced = [result.type for result in op.results], integers(op, "dimensions")
+    if not reduced:
         mlir_util.replace_op(op, list(op.operands)[: len(types)])
         return
-    if all(type_.has_static_shape for type_ in types) and 0 in op.operands[0].type.shape:
-        build, scalar = Builder(op), {"broadcast_dimensions": ir.DenseI64ArrayAttr.get([])}
-        initial = zip(list(op.operands)[len(types) :], types, strict=True)
-        values = [build.value("stablehlo.broadcast_in_dim", [v], t, scalar) for v, t in initial]
-        mlir_util.replace_op(op, values)
+    if 0 not in shape(op.operands[0].type):
+        return
+    build, scalar = Builder(op), {"broadcast_dimensions": ir.DenseI64ArrayAttr.get([])}
+    broadcast, sizes = "stablehlo.broadcast_in_dim", list[Any]()
+    if not all(type_.has_static_shape for type_ in types):
+        kept = [build.constant(axis) for axis in range(op.operands[0].type.rank) if axis not in reduced]
+        found = [build.value("tensor.dim", [op.operands[0], axis], build.index) for axis in kept]
+        extents = ir.RankedTensorType.get([len(kept)], build.index, loc=op.location)
+        broadcast = "stablehlo.dynamic_broadcast_in_dim"
+        sizes = [build.value("tensor.from_elements", found, extents)]
+    initial = zip(list(op.operands)[len(types) :], types, strict=True)
+    mlir_util.replace_op(op, [build.value(broadcast, [v, *sizes], t, scalar) for v, t in initial])
 
 
 def concatenate_by_copies(op: Any) -> None:
