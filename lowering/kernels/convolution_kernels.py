@@ -12,7 +12,7 @@ from devscope.lowering.kernels.convolution_calls import Call
 from devscope.lowering.kernels.epilogue import Epilogue, epilogue_of
 from devscope.lowering.kernels.library import KernelLibrary
 from devscope.lowering.kernels.packed_constants import PackedConstants
-from devscope.lowering.kernels.phases import Shift, phases
+from devscope.lowering.kernels.phases import Shift, have_everything, of_same_sizes, phases
 from devscope.lowering.kernels.table import Row, Schedules
 from devscope.lowering.kernels.windowed import Windowed, element_of, strides_of
 
@@ -113,11 +113,11 @@ class Plan:
         found, op = self.found, self.found.op
         fill = zeros_before(op, found.result)
         if fill is not None and (parts := phases(found)) is not None:
-            for phase, shifts in parts:
+            for phase, shifts in of_same_sizes(parts):
                 made = plan(phase, shifts)
                 assert made is not None
                 Call(made, row, phase.result, False, None, None, False).insert(op, library)
-            for old in (fill, op):
+            for old in (fill, op) if have_everything(found) else (op,):
                 old.erase()
             return
         follows = None

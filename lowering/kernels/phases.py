@@ -4,7 +4,7 @@ Of a result's elements along an axis, those at ``phase + n * holes`` read the sa
 is a convolution of the image without holes. Phases of the same sizes are computed by one call of a kernel.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from itertools import product
 from typing import Any
@@ -34,72 +34,79 @@ class _Part:
     size: int
 
 
-def phases(found: Windowed) -> list[tuple[Windowed, list[Shift]]] | None:
-    """What ``found`` is made of, over views in front of it: for phases of the same sizes, the first one, and the
-    shifts of all. None without holes, or if sizes but those of the first axes are not known."""
+def phases(found: Windowed) -> list[Windowed] | None:
+    """What ``found`` is made of, over views in front of it, but for what no window reaches. None without holes, or
+    if sizes but those of the first axes are not known."""
     with_holes = [number for number, axis in enumerate(found.axes) if axis.place.holes > 1]
-    if not with_holes or found.weights is None or not all(map(_is_at_known_places, (found.result, found.weights))):
+    if not with_holes or found.w is None or not all(map(_is_at_known_places, (found.result, found.weights))):
         return None
-    choices = [list(_phases(found, number)) for number in with_holes]
-    if any(part is None for parts in choices for part in parts):
-        return None
-    made: dict[tuple[int, ...], tuple[Windowed, list[Shift]]] = {}
-    for chosen in product(*choices):
+    choices = [_phases(found, number) for number in with_holes]
+    made: list[Windowed] = []
+    for chosen in product(*(each or [] for each in choices)):
         axes = list(found.axes)
         results: list[tuple[_Part, int]] = []
         windows: list[tuple[_Part, int]] = []
-        for number, part in zip(with_holes, chosen, strict=True):
-            assert part is not None
-            place, result, window = part
+        for number, (place, result, window) in zip(with_holes, chosen, strict=True):
             results.append((result, axes[number].place.holes))
-            windows.append((window, axes[number].place.holes))
+            windows += [] if window is None else [(window, axes[number].place.holes)]
             axes[number] = replace(axes[number], place=place)
         image = replace(found.image, axes=tuple(axis.place for axis in axes))
         weights, result = (_part_of(found, *each) for each in ((found.weights, windows), (found.result, results)))
-        phase = replace(found, image=image, axes=axes, weights=weights, result=result)
-        sizes = tuple(part.size for part, _ in (*results, *windows))
+        made.append(replace(found, image=image, axes=axes, weights=weights, result=result))
+    return None if None in choices else made
+
+
+def have_everything(found: Windowed) -> bool:
+    """Whether each element of the result is one of a phase."""
+    windows = [1 if axis.inner is None else found.extent(axis.inner) for axis in found.axes]
+    return all((window or 0) >= axis.place.holes for window, axis in zip(windows, found.axes, strict=True))
+
+
+def of_same_sizes(parts: Iterable[Windowed]) -> list[tuple[Windowed, list[Shift]]]:
+    """For phases of the same sizes, the first one, whose views alone are left, and the shifts of all."""
+    made: dict[tuple[int, ...], tuple[Windowed, list[Shift]]] = {}
+    for phase in parts:
+        sizes = tuple(size for view in (phase.result, phase.weights) for size in ir.MemRefType(view.type).shape)
         first, shifts = made.setdefault(sizes, (phase, []))
-        shifts.append(_shift(first, phase, with_holes))
+        shifts.append(_shift(first, phase))
         if first is not phase:
-            for view in (weights, result):
+            for view in (phase.weights, phase.result):
                 view.owner.operation.erase()
     return list(made.values())
 
 
-def _shift(first: Windowed, phase: Windowed, with_holes: list[int]) -> Shift:
+def _shift(first: Windowed, phase: Windowed) -> Shift:
     filters, result = (
         _offset(there) - _offset(here)
         for here, there in ((first.weights, phase.weights), (first.result, phase.result))
     )
-    lows = {number: (first.axes[number].place.low, phase.axes[number].place.low) for number in with_holes}
-    return Shift(filters, result, {number: sum(here) - sum(there) for number, (here, there) in lows.items()})
+    lows = [[each.axes[number].place.low for each in (first, phase)] for number in range(len(first.axes))]
+    known = {number: each for number, each in enumerate(lows) if all(isinstance(part, int) for part in each[0])}
+    return Shift(filters, result, {number: sum(here) - sum(there) for number, (here, there) in known.items()})
 
 
-def _phases(found: Windowed, number: int) -> Iterator[tuple[ImageAxis, _Part, _Part] | None]:
-    """Along an axis of the image, for each phase: the axis without holes, parts of the result and the filters."""
+def _phases(found: Windowed, number: int) -> list[tuple[ImageAxis, _Part, _Part | None]] | None:
+    """Along an axis of the image, for each phase that a window reaches: the axis without holes, parts of the
+    result and the filters, if these have such an axis."""
     axis = found.axes[number]
-    holes = axis.place.holes
-    low = 0
-    for part in axis.place.low:
-        if not isinstance(part, int):
-            yield None
-            return
-        low += part
-    if axis.outer is None or axis.inner is None or axis.step != 1 or axis.dilation != 1:
-        yield None
-        return
-    pixels, window = found.extent(axis.outer), found.extent(axis.inner)
-    if pixels is None or window is None or window < holes:
-        yield None
-        return
+    holes, lows = axis.place.holes, axis.place.low
+    if axis.outer is None or axis.step != 1 or axis.dilation != 1 or not all(isinstance(low, int) for low in lows):
+        return None
+    pixels, window = found.extent(axis.outer), 1 if axis.inner is None else found.extent(axis.inner)
+    if pixels is None or window is None:
+        return None
+    low = sum(lows)
+    made: list[tuple[ImageAxis, _Part, _Part | None]] = []
     for phase in range(min(holes, pixels)):
         begin = (low - phase) % holes
+        if begin >= window:
+            continue
         place = ImageAxis(axis.place.source, (-((phase + begin - low) // holes),), 1, True)
-        yield (
-            place,
-            _Part(found.axes_of_result[axis.outer], phase, -(-(pixels - phase) // holes)),
-            _Part(found.axes_of_weights[axis.inner], begin, -(-(window - begin) // holes)),
-        )
+        result = _Part(found.axes_of_result[axis.outer], phase, -(-(pixels - phase) // holes))
+        part = axis.inner
+        taps = None if part is None else _Part(found.axes_of_weights[part], begin, -(-(window - begin) // holes))
+        made.append((place, result, taps))
+    return made
 
 
 def _part_of(found: Windowed, buffer: Any, parts: list[tuple[_Part, int]]) -> Any:

@@ -62,7 +62,7 @@ _EXPANSIONS: Mapping[str, str] = {
     "stablehlo.convolution": "convolutions.expand_convolution",
     "stablehlo.dynamic_conv": "convolutions.expand_convolution",
     "stablehlo.slice": "templates.fold_empty",
-    "stablehlo.pad": "shapes.expand_pad",
+    "stablehlo.pad": "padding.expand_pad",
     "stablehlo.dynamic_slice": "shapes.fold_whole_slice",
     "stablehlo.concatenate": "shapes.concatenate_by_copies",
     "stablehlo.reduce": "shapes.fold_empty_reduce",

@@ -280,23 +280,6 @@ def expand_dynamic_pad(op: Any) -> None:
     made.build([f"%padded{axis}" for axis in range(len(at))], body, at, inside[-1] if inside else "")
 
 
-def expand_pad(op: Any) -> None:
-    """Of dynamic extents upstream pads at the edges alone, and by no less than nothing."""
-    amounts = [integers(op, name) for name in ("edge_padding_low", "edge_padding_high", "interior_padding")]
-    types = [value.type for value in (*op.operands, *op.results)]
-    if fold_empty(op) or all(type_.has_static_shape for type_ in types):
-        return
-    if not any(amounts[2]) and min(amounts[0] + amounts[1]) >= 0:
-        return
-    kind = f"tensor<{len(amounts[0])}xi64>"
-    lines = [f"%c{n} = stablehlo.constant dense<{numbers}> : {kind}" for n, numbers in enumerate(amounts)]
-    lines.append(
-        f"%r = stablehlo.dynamic_pad %0, %1, %c0, %c1, %c2 : "
-        f"({types[0]}, {types[1]}, {commas([kind] * 3)}) -> {types[2]}"
-    )
-    expand(op, "\n".join([*lines, f'"devscope.return"(%r) : ({types[2]}) -> ()']))
-
-
 def expand_dynamic_update_slice(op: Any) -> None:
     """Of extents that are known when the program runs; what would begin outside is moved inside."""
     operand, update, *starts = op.operands

@@ -208,6 +208,9 @@ _CASES = {
     "nhwc_holes_dynamic": Case(_NHWC, window=3, holes=2, low=2, high=3, size=6, filters=17, dynamic="n"),
     "bf16_holes": Case(_NCHW, window=4, holes=2, low=2, high=3, size=6, types=("bf16",) * 3),
     "f16_holes": Case(_NHWC, window=3, holes=2, low=1, high=2, size=6, filters=17, types=("f16",) * 3),
+    "nchw_far_holes": Case(_NCHW, window=2, holes=3, low=1, high=1, size=6),
+    "one_filter_holes": Case(("nchw", "chw", "nhw"), window=4, holes=2, low=2, high=3, size=8, dynamic="n"),
+    "one_filter_far_holes": Case(("nhwc", "hwc", "nhw"), window=2, holes=3, low=1, high=1, size=8),
     "nchw_dynamic": Case(_NCHW, low=2, high=1, dynamic="dhw"),
     "nchw_deep": Case(_NCHW, size=3, channels=70, low=1, high=1, relu=True),
     "nchw_many_filters": Case(_NCHW, batch=1, size=7, channels=64, filters=150, low=1, high=1, relu=True),
@@ -236,6 +239,8 @@ _CASES = {
         ("hwcn", "hwcf", "hwfn"), window=1, strides=3, low=2, high=3, holes=3, batch=3, channels=3, relu=True
     ),
     "depthwise_holes": Case(("nchw", "chw", "nchw"), holes=3, low=2, high=2, size=7),
+    "depthwise_far_holes": Case(("nhwc", "hwc", "nhwc"), window=2, holes=3, low=2, high=2, size=7, fill=False),
+    "depthwise_nhwc_holes": Case(("nhwc", "hwc", "nhwc"), holes=2, low=2, high=1, size=7, types=("bf16",) * 3),
     "multiplied": Case(("nhwc", "hwcf", "nhwcf"), low=1, high=1, filters=3),
     "plain": Case(("hw", "hw", "hw"), size=40, low=1, high=1),
     "line": Case(("nwc", "wcf", "nwf"), size=50, low=2, window=5),
@@ -274,6 +279,7 @@ def test_on_a_device() -> None:
     """The same kernels, whose tasks are work-items; and several blocks along two axes."""
     names = "nhwc_one nchw_strided nhwc_holes nchw_dynamic depthwise_nchw_strided depthwise_relu i8"
     names += " nchw_many_filters nchw_holes nchw_holes_dynamic nchw_uneven_holes bf16_holes f16_holes"
+    names += " one_filter_holes one_filter_far_holes depthwise_nhwc_holes"
     blocks = Case(("nhwc", "hwc", "nhwc"), batch=1, size=56, channels=128, low=1, high=1)
     cases = {**{name: _CASES[name] for name in names.split()}, "blocks": blocks}
     with devscope.compile(

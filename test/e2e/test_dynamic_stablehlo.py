@@ -141,11 +141,14 @@ func.func @bits(%x: tensor<?x?xi16>) -> (tensor<?xf32>, tensor<?x2x?xui8>) {
   %1 = stablehlo.bitcast_convert %x : (tensor<?x?xi16>) -> tensor<?x2x?xui8>
   return %0, %1 : tensor<?xf32>, tensor<?x2x?xui8>
 }
-func.func @cut_and_padded(%x: tensor<?x2xi32>, %v: tensor<i32>) -> (tensor<?x?xi32>, tensor<?x?xi32>) {
+func.func @cut_and_padded(%x: tensor<?x2xi32>, %v: tensor<i32>)
+    -> (tensor<?x?xi32>, tensor<?x?xi32>, tensor<?x7xi32>) {
   %0 = stablehlo.slice %x [1:3, 2:2:2] : (tensor<?x2xi32>) -> tensor<?x?xi32>
   %1 = stablehlo.pad %x, %v, low = [-1, 1], high = [2, -2], interior = [1, 3]
     : (tensor<?x2xi32>, tensor<i32>) -> tensor<?x?xi32>
-  return %0, %1 : tensor<?x?xi32>, tensor<?x?xi32>
+  %2 = stablehlo.pad %x, %v, low = [1, 0], high = [0, 2], interior = [1, 3]
+    : (tensor<?x2xi32>, tensor<i32>) -> tensor<?x7xi32>
+  return %0, %1, %2 : tensor<?x?xi32>, tensor<?x?xi32>, tensor<?x7xi32>
 }
 """
 
@@ -369,11 +372,14 @@ def test_bits_of_dynamic_extents(program: Any) -> None:
 
 def test_slices_and_padding_that_a_program_says(program: Any) -> None:
     x = np.arange(6, dtype=np.int32).reshape(3, 2)
-    nothing, padded = program.run("cut_and_padded", x, np.int32(9))
+    nothing, padded, spread = program.run("cut_and_padded", x, np.int32(9))
     assert nothing.shape == (2, 0)
     want = np.full((6, 4), 9)
     want[1::2, 1][:2] = x[1:, 0]
     np.testing.assert_array_equal(padded, want)
+    want = np.full((6, 7), 9)
+    want[1::2, :5:4] = x
+    np.testing.assert_array_equal(spread, want)
 
 
 def _padded(x: Any, padding: Any, dilations: Any, value: Any) -> Any:

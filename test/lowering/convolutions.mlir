@@ -82,3 +82,20 @@ func.func @mean(%x: tensor<1x16x16x16xf32>) -> tensor<1x8x8x16xf32> {
   } -> tensor<1x8x8x16xf32>
   return %1 : tensor<1x8x8x16xf32>
 }
+
+
+// Zeros between elements are neither made, also for an unknown batch, nor multiplied: of a transposed convolution to
+// one filter, each phase is one of the image itself.
+
+// CHECK-LABEL: func.func @to_one_filter
+// CHECK-NOT:     memref<?x4x35x35xf32>
+// CHECK-COUNT-4: call @devscope_window
+// CHECK-NOT:     call @devscope_window
+// CHECK:         return
+func.func @to_one_filter(%x: tensor<?x4x16x16xf32>, %w: tensor<1x4x4x4xf32>) -> tensor<?x1x32x32xf32> {
+  %y = stablehlo.convolution(%x, %w) dim_numbers = [b, f, 0, 1]x[o, i, 0, 1]->[b, f, 0, 1],
+    window = {stride = [1, 1], pad = [[2, 2], [2, 2]], lhs_dilate = [2, 2], rhs_dilate = [1, 1]}
+    {batch_group_count = 1 : i64, feature_group_count = 1 : i64}
+    : (tensor<?x4x16x16xf32>, tensor<1x4x4x4xf32>) -> tensor<?x1x32x32xf32>
+  return %y : tensor<?x1x32x32xf32>
+}
