@@ -69,12 +69,8 @@ def expand_convolution(op: Any) -> None:
         return
     space = len(layouts[0]) - 2
     of_features, of_batch = number(op, "feature_group_count", 1), number(op, "batch_group_count", 1)
-    is_dilated = any(by != 1 for by in integers(op, "rhs_dilation", [1] * space))
-    if op.name == "stablehlo.convolution" and _is_known_upstream(
-        types, layouts, of_features * of_batch, is_dilated
-    ):
-        return
-    if fold_empty(op):
+    groups = of_features * of_batch
+    if (op.name == "stablehlo.convolution" and _is_known_upstream(op, types, layouts, groups)) or fold_empty(op):
         return
     lines = ["%zero = arith.constant 0 : index\n%one = arith.constant 1 : index"]
     emit = lines.append
@@ -82,7 +78,6 @@ def expand_convolution(op: Any) -> None:
     plain = ir.IntegerType.get_signless(of.width, op.context) if isinstance(of, ir.IntegerType) else of
     x, w = (_operand(op, emit, n, name, layouts[n], of, plain) for n, name in enumerate(("%x", "%w")))
     _count_windows(op, emit, x, w)
-    groups = of_features * of_batch
     if groups > 1:  # in front of padding, which upstream would move behind without the sizes of what it pads
         x = _in_groups(emit, x, "i" if of_features > 1 else "b", groups)
         w = _in_groups(emit, w, "o", groups)
@@ -100,10 +95,9 @@ def expand_convolution(op: Any) -> None:
     expand(op, "\n".join(lines))
 
 
-def _is_known_upstream(
-    types: Sequence[Any], layouts: Sequence[Sequence[str]], groups: int, is_dilated: bool
-) -> bool:
-    """All static ones are; of a dynamic batch those without groups, with features behind the axes of space.
+def _is_known_upstream(op: Any, types: Sequence[Any], layouts: Sequence[Sequence[str]], groups: int) -> bool:
+    """All static ones are; of a dynamic batch those without groups, with features behind the axes of space, that
+    are padded by no less than nothing.
 
     Upstream dilates the filters of others with zeros, whose products with infinities are not numbers, and take time.
     """
@@ -115,9 +109,9 @@ def _is_known_upstream(
     unknown = {letter for extent, letter in extents if extent < 0}
     axes = [str(axis) for axis in range(len(layouts[0]) - 2)]
     is_plain = [list(letters) for letters in layouts] == [["b", *axes, "i"], [*axes, "i", "o"], ["b", *axes, "o"]]
-    if not unknown and not is_dilated:
+    if not unknown and set(integers(op, "rhs_dilation", [1])) <= {1}:
         return True
-    return unknown <= {"b"} and groups == 1 and is_plain
+    return unknown <= {"b"} and groups == 1 and is_plain and min(integers(op, "padding", [0]), default=0) >= 0
 
 
 def _layouts(op: Any) -> list[list[str]]:

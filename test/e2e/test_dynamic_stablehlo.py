@@ -95,6 +95,13 @@ func.func @many_images(%x: tensor<?x3x5x6xf32>, %w: tensor<4x3x2x3xf32>) -> tens
     : (tensor<?x3x5x6xf32>, tensor<4x3x2x3xf32>) -> tensor<?x4x3x2xf32>
   return %0 : tensor<?x4x3x2xf32>
 }
+func.func @cut_images(%x: tensor<?x5x6x3xf32>, %w: tensor<2x3x3x4xf32>) -> tensor<?x2x2x4xf32> {
+  %0 = stablehlo.convolution(%x, %w) dim_numbers = [b, 0, 1, f]x[0, 1, i, o]->[b, 0, 1, f],
+    window = {stride = [1, 2], pad = [[-1, 0], [0, 0]], rhs_dilate = [2, 1]}
+    {batch_group_count = 1 : i64, feature_group_count = 1 : i64}
+    : (tensor<?x5x6x3xf32>, tensor<2x3x3x4xf32>) -> tensor<?x2x2x4xf32>
+  return %0 : tensor<?x2x2x4xf32>
+}
 func.func @window_sums(%x: tensor<?x4x6xi32>) -> tensor<?x3x5xi32> {
   %zero = stablehlo.constant dense<0> : tensor<i32>
   %0 = "stablehlo.reduce_window"(%x, %zero) <{window_dimensions = array<i64: 1, 2, 2>}> ({
@@ -305,11 +312,15 @@ def test_convolutions_whose_result_knows_more(program: Any) -> None:
 
 @pytest.mark.parametrize("batch", [0, 1, 3])
 def test_convolutions_of_any_number_of_images(program: Any, batch: int) -> None:
-    """Features in front of the axes of space."""
+    """Features in front of the axes of space; and behind them, of images from which elements are cut."""
     rng = np.random.default_rng(5)
     x, w = (rng.standard_normal(shape).astype(np.float32) for shape in ((batch, 3, 5, 6), (4, 3, 2, 3)))
     expected = _convolved(np.moveaxis(x, 1, 3), np.moveaxis(w, 1, 3), (1, 2), (2, 1))
     np.testing.assert_allclose(program.run("many_images", x, w), expected, rtol=1e-5, atol=1e-5)
+    x, w = np.moveaxis(x, 1, 3), np.moveaxis(w, 1, 3)
+    expected = np.moveaxis(_convolved(x[:, 1:], w, (1, 2), (2, 1)), 1, 3)
+    cut = program.run("cut_images", np.ascontiguousarray(x), np.ascontiguousarray(np.moveaxis(w, 0, 3)))
+    np.testing.assert_allclose(cut, expected, rtol=1e-5, atol=1e-5)
 
 
 @pytest.mark.parametrize("batch", [0, 1, 3])
