@@ -14,7 +14,7 @@ from devscope.lowering.kernels.index_text import Index, IndexText
 from devscope.lowering.kernels.library import KernelLibrary
 from devscope.lowering.kernels.partial_stores import partial_store, parts
 from devscope.lowering.kernels.table import Row
-from devscope.lowering.kernels.windowed import FLAT, converted, element_of, read_line, strides_of, zero
+from devscope.lowering.kernels.windowed import FLAT, Axis, converted, element_of, read_line, strides_of, zero
 from devscope.lowering.kernels.windowed_calls import FILTERS, IMAGE, RESULT, Caller, TaskMemory
 
 if TYPE_CHECKING:
@@ -24,6 +24,11 @@ _VECTORS = 16
 """Along the last axis of a block, where windows overlap along it; else one, and rows stay in the first cache."""
 
 _ANY_BLOCK = 4096
+
+
+def unrolled(row: Row) -> int:
+    """Elements of a window, at most, that a kernel has instructions for."""
+    return row.numbers.get("unrolled", 32)
 
 
 class Call:
@@ -42,8 +47,8 @@ class Call:
         self.result = self.found.result if follows is None else follows.result
         self.extras = [] if follows is None else list(follows.operands)
         self.memory = TaskMemory(row.numbers.get("stack", 0))
-        self.unrolled = row.numbers.get("unrolled", 32)
         self.chain = self._chain()
+        self.written_out = self._written_out(unrolled(row))
         found, columns, pixels = self.found, self.lanes, row.numbers["pixels"]
         if any(axis.inner is not None and axis.outer == plan.side_by_side for axis in found.axes):
             columns *= _VECTORS  # windows share columns
@@ -66,13 +71,11 @@ class Call:
         """A loop of rows that windows overlap along, that of their elements, and how many rows are computed at
         once, of which all blocks have multiples; None if that is one.
         """
-        found, count = self.found, self.found.size(self.plan.sums)
-        if not self.chain or count is None or count > self.unrolled:
+        found = self.found
+        axis = self._last_axis()
+        if axis is None or axis.inner is None or axis.inner not in self.written_out:
             return None
         loop = self.chain[-1]
-        number = found.axis_with(loop)
-        if number is None or (axis := found.axes[number]).outer != loop or axis.inner is None:
-            return None
         extent, block = found.extent(loop), self.blocks.get(loop, 1)
         window = found.extent(axis.inner)
         if extent is None or window is None or (window - 1) * axis.dilation < axis.step:
@@ -81,6 +84,24 @@ class Call:
         most = min(numbers.get("rows", 1), numbers.get("block", _ANY_BLOCK) // self.lanes)
         rows = next((rows for rows in range(most, 1, -1) if extent % rows == 0 and block % rows == 0), 1)
         return None if rows == 1 else (loop, axis.inner, rows)
+
+    def _last_axis(self) -> Axis | None:
+        """That of the image along which windows of neighbouring rows move."""
+        number = self.found.axis_with(self.chain[-1]) if self.chain else None
+        axis = None if number is None else self.found.axes[number]
+        return axis if axis is not None and axis.outer == self.chain[-1] else None
+
+    def _written_out(self, most: int) -> list[int]:
+        """Loops over a window, with no more than ``most`` elements together, for each of which a kernel has
+        instructions: that along which rows may share what they read, if any, and the last ones."""
+        axis, count, made = self._last_axis(), 1, set[int]()
+        shared = None if axis is None else axis.inner
+        for loop in sorted(reversed(self.plan.sums), key=lambda loop: loop != shared):
+            extent = self.found.extent(loop)
+            if extent is not None and count * extent <= most:
+                made.add(loop)
+                count *= extent
+        return [loop for loop in self.plan.sums if loop in made]
 
     def _chain(self) -> list[int]:
         """The last rows of the result that a block can have, those with the same filters."""
@@ -155,11 +176,8 @@ class Call:
         constants = self.image.constants()
         hoisted, sums = IndexText("h"), IndexText("s")
         end = IndexText("d")
-        if self.joined is None:
-            self._end(end, self._sums(hoisted, sums))
-        else:
-            for row, result in enumerate(self._joined_sums(hoisted, sums, *self.joined)):
-                self._end(end, result, row)
+        for row, result in enumerate(self._sums(hoisted, sums)):
+            self._end(end, result, row)
         columns = f"""scf.for %v = %0 to %columns step %lanes {{
           %rest = arith.subi %columns, %v : index
           %is_inside = arith.cmpi sge, %rest, %lanes : index
@@ -260,60 +278,58 @@ class Call:
             self.image.pack(text, "%x_block", lambda loop: here.get(loop, 1), begins)
         return text
 
-    def _sums(self, hoisted: IndexText, text: IndexText) -> str:
-        """The name of the sums of a window, which begin with ``%begin``."""
-        found, of = self.found, self.found.element
-        type_ = f"vector<{self.lanes}x{of}>"
-        extents = [self.extent(loop) for loop in self.plan.sums]
-        count = found.size(self.plan.sums)
-        if count is not None and count <= self.unrolled:
-            strides, sums = self._strides(hoisted), "%begin"
-            for place in product(*(range(extent) for extent in extents if isinstance(extent, int))):
-                indices: dict[int, Index] = dict(zip(self.plan.sums, place, strict=True))
-                at = self.image.offset(hoisted, indices, strides)
-                w = None if self.filters is None else self._filter(hoisted, indices)
-                sums = self._add(text, sums, self._element(text, at), w)
-            return sums
-        strides = self._strides(hoisted)
-        indices = {}
-        sums, ends = "%begin", list[str]()
-        for loop, extent in zip(self.plan.sums, extents, strict=True):
-            index, inner, total = text.new(), text.new(), text.new()
-            begin, end, one = (text.value(each) for each in (0, extent, 1))
-            text.lines += [
-                f"{total} = scf.for {index} = {begin} to {end} step {one} iter_args({inner} = {sums})",
-                f"-> ({type_}) {{",
-            ]
-            indices[loop], sums = index, inner
-            ends.append(total)
-        w = None if self.filters is None else self._filter(text, indices)
-        made = self._add(text, sums, self._element(text, self.image.offset(text, indices, strides)), w)
-        for total in reversed(ends):
-            text.lines += [f"scf.yield {made} : {type_}", "}"]
-            made = total
-        return made
-
-    def _joined_sums(self, hoisted: IndexText, text: IndexText, loop: int, inner: int, rows: int) -> list[str]:
-        """The names of the sums of rows that are computed at once; what several rows read is read once."""
+    def _sums(self, hoisted: IndexText, text: IndexText) -> list[str]:
+        """The names of the sums of windows, one of each row that is computed at once; what several rows read is
+        read once."""
         found, strides = self.found, self._strides(hoisted)
-        axis = found.axes[found.axis_with(loop) or 0]
-        read: dict[tuple[int, ...], list[tuple[int, dict[int, Index]]]] = {}
+        loop, inner, rows = self.joined or (None, None, 1)
+        axis = None if loop is None else self._last_axis()
+        sums = [self._begin_of(text, row) for row in range(rows)]
+        looped = [each for each in self.plan.sums if each not in self.written_out]
+        around, ends = dict[int, Index](), list[list[str]]()
+        for each in looped:
+            around[each] = text.new()
+            ends.append(self._begin_loop(text, around[each], self.extent(each), sums))
+        outside = text if looped else hoisted
+        read: dict[tuple[int, ...], list[tuple[int, dict[int, int]]]] = {}
         for row in range(rows):
-            for place in product(*(range(found.extent(each) or 0) for each in self.plan.sums)):
-                indices: dict[int, Index] = dict(zip(self.plan.sums, place, strict=True))
-                there = dict(zip(self.plan.sums, place, strict=True))
-                there[inner] = row * axis.step + there[inner] * axis.dilation
+            for place in product(*(range(found.extent(each) or 0) for each in self.written_out)):
+                indices = dict(zip(self.written_out, place, strict=True))
+                there = dict(indices)
+                if axis is not None and inner is not None:
+                    there[inner] = row * axis.step + there[inner] * axis.dilation
                 read.setdefault(tuple(there.values()), []).append((row, indices))
-        sums, filters = [self._begin_of(text, row) for row in range(rows)], dict[tuple[Index, ...], str]()
+        filters = dict[tuple[int, ...], str]()
         for _, users in sorted(read.items()):
             row, indices = users[0]
-            x = self._element(text, self.image.offset(hoisted, {**indices, loop: row}, strides))
+            rows_before: dict[int, Index] = {} if loop is None else {loop: row}
+            x = self._element(text, self.image.offset(outside, {**around, **indices, **rows_before}, strides))
             for row, indices in users:
                 key, w = tuple(indices.values()), None
                 if self.filters is not None:
-                    w = filters[key] = filters.get(key) or self._filter(hoisted, indices)
+                    w = filters[key] = filters.get(key) or self._filter(outside, {**around, **indices})
                 sums[row] = self._add(text, sums[row], x, w)
+        for end in reversed(ends):
+            text.lines += [f"scf.yield {', '.join(sums)} : {', '.join([self._vector] * rows)}", "}"]
+            sums = end
         return sums
+
+    def _begin_loop(self, text: IndexText, index: Index, extent: Index, sums: list[str]) -> list[str]:
+        """Lines that begin a loop whose results, the names of which are returned, are sums; ``sums`` become those
+        so far."""
+        begin, end, one = (text.value(each) for each in (0, extent, 1))
+        made, so_far = [text.new() for _ in sums], [text.new() for _ in sums]
+        carried = ", ".join(f"{inside} = {before}" for inside, before in zip(so_far, sums, strict=True))
+        text.lines += [
+            f"{', '.join(made)} = scf.for {index} = {begin} to {end} step {one} iter_args({carried})",
+            f"-> ({', '.join([self._vector] * len(sums))}) {{",
+        ]
+        sums[:] = so_far
+        return made
+
+    @property
+    def _vector(self) -> str:
+        return f"vector<{self.lanes}x{self.found.element}>"
 
     def _element(self, text: IndexText, offset: Index) -> str:
         """Elements of the image."""

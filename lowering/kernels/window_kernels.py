@@ -1,5 +1,6 @@
 """Windows over an image without a loop of filters: ``window.mlir`` of the target."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -11,7 +12,7 @@ from devscope.lowering.kernels.library import KernelLibrary
 from devscope.lowering.kernels.packed_constants import PackedConstants
 from devscope.lowering.kernels.phases import have_everything, phases
 from devscope.lowering.kernels.table import Row, Schedules
-from devscope.lowering.kernels.window_calls import Call
+from devscope.lowering.kernels.window_calls import Call, unrolled
 from devscope.lowering.kernels.windowed import Windowed, element_of, strides_of
 
 KIND = "window"
@@ -54,14 +55,13 @@ class Plan:
         }
 
     def replace(self, row: Row, schedules: Schedules, library: KernelLibrary, constants: PackedConstants) -> None:
-        del constants
         found, op = self.found, self.found.op
         filled = filled_before(op, found.result)
         if filled is not None and not filled[1]:
             filled = None
         if filled is not None and (parts := phases(found)) is not None:
             for part in parts:
-                _compute_part(part, row, filled[1], library)
+                _compute_part(part, row, filled[1], library, constants)
             for old in (filled[0], op) if have_everything(found) else (op,):
                 old.erase()
             return
@@ -72,33 +72,61 @@ class Plan:
             follows = None
         if follows is not None:
             schedules.include(follows.op, element_of(follows.result), self.sizes())
-        Call(self, row, None if filled is None else filled[1], follows).insert(library)
+        turned = _with_filters_side_by_side(self, row, constants)
+        Call(turned, row, None if filled is None else filled[1], follows).insert(library)
         for old in (follows, None if filled is None else filled[0], op):
             if old is not None:
                 old.erase()
 
 
-def _compute_part(part: Windowed, row: Row, begin: str, library: KernelLibrary) -> None:
+def _compute_part(
+    part: Windowed, row: Row, begin: str, library: KernelLibrary, constants: PackedConstants
+) -> None:
     """A phase, into a buffer of its own where elements of its result do not stand side by side."""
-    made = plan(part)
-    if made is not None:
-        Call(made, row, begin, None).insert(library)
-        return
-    view, buffer = part.result, _buffer_like(part.op, part.result)
-    made = plan(replace(part, result=buffer))
+    view, made = part.result, plan(part)
+    buffer = view if made is not None else _buffer_like(part.op, view)
+    made = made or plan(replace(part, result=buffer))
     assert made is not None
-    Call(made, row, begin, None).insert(library)
-    mlir_util.insert(part.op, f"memref.copy %0, %1 : {buffer.type} to {view.type}", [buffer, view])
+    Call(_with_filters_side_by_side(made, row, constants), row, begin, None).insert(library)
+    if buffer is not view:
+        mlir_util.insert(part.op, f"memref.copy %0, %1 : {buffer.type} to {view.type}", [buffer, view])
 
 
-def _buffer_like(op: Any, view: Any) -> Any:
-    type_ = ir.MemRefType(view.type)
-    shape = ["?" if type_.is_dynamic_dim(axis) else str(size) for axis, size in enumerate(type_.shape)]
-    dynamic = [axis for axis in range(type_.rank) if type_.is_dynamic_dim(axis)]
+def _with_filters_side_by_side(made: Plan, row: Row, constants: PackedConstants) -> Plan:
+    """The plan of filters with the axis last along which vectors are: constants, and those that a kernel reads
+    again for each vector of the result."""
+    found = made.found
+    axis = None if found.w is None else found.axes_of_weights.get(made.side_by_side)
+    if axis is None or strides_of(found.weights)[axis] == 1:
+        return made
+    order = [*(other for other in found.axes_of_weights.values() if other != axis), axis]
+    packed = constants.pack(found.op, found.weights, ([], order[:-1], [axis]), 1)
+    if packed is not None:
+        groups = [[0], [*range(1, len(order) + 1)]]
+        shape = [1, *(ir.MemRefType(found.weights.type).shape[each] for each in order)]
+        type_ = f"memref<{'x'.join(map(str, shape))}x{element_of(packed)}>"
+        text = f"%made = memref.expand_shape %0 {groups} output_shape {shape} : {packed.type} into {type_}"
+        weights = mlir_util.insert(found.op, text, [packed])[0].results[0]
+    elif (found.size(made.sums) or unrolled(row) + 1) > unrolled(row):
+        weights = _buffer_like(found.op, found.weights, order)
+        types = f"ins(%0 : {found.weights.type}) outs(%1 : {weights.type})"
+        mlir_util.insert(found.op, f"linalg.transpose {types} permutation = {order}", [found.weights, weights])
+    else:
+        return made
+    first = 0 if packed is None else 1
+    axes = {loop: first + order.index(axis) for loop, axis in found.axes_of_weights.items()}
+    return replace(made, found=replace(found, weights=weights, axes_of_weights=axes))
+
+
+def _buffer_like(op: Any, value: Any, order: Sequence[int] | None = None) -> Any:
+    """A new buffer for what ``value`` has, its axes in another ``order``."""
+    type_ = ir.MemRefType(value.type)
+    order = range(type_.rank) if order is None else order
+    dynamic = [axis for axis in order if type_.is_dynamic_dim(axis)]
     lines = [f"%a{axis} = arith.constant {axis} : index" for axis in dynamic]
     lines += [f"%d{axis} = memref.dim %0, %a{axis} : {type_}" for axis in dynamic]
+    shape = "x".join("?" if axis in dynamic else str(type_.shape[axis]) for axis in order)
     sizes = ", ".join(f"%d{axis}" for axis in dynamic)
-    lines.append(
-        f"%made = memref.alloc({sizes}) {{alignment = 64 : i64}} : memref<{'x'.join([*shape, element_of(view)])}>"
-    )
-    return mlir_util.insert(op, "\n".join(lines), [view])[-1].results[0]
+    type_ = f"memref<{shape}x{element_of(value)}>"
+    lines.append(f"%made = memref.alloc({sizes}) {{alignment = 64 : i64}} : {type_}")
+    return mlir_util.insert(op, "\n".join(lines), [value])[-1].results[0]
