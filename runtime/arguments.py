@@ -244,8 +244,8 @@ class ArgumentCheck:
 
 def _shown(value: complex) -> str:
     # Python does not write integers of thousands of digits, and nobody reads those of hundreds.
-    is_long = isinstance(value, int) and value.bit_length() > 256
-    return f"an integer of {value.bit_length()} bits" if is_long else str(value)
+    bits = value.bit_length() if isinstance(value, int) else 0
+    return f"an integer of {bits} bits" if bits > 256 else str(value)
 
 
 def _given_dtype(array: Array) -> str:
