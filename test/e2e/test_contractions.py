@@ -602,27 +602,27 @@ def test_constants_are_packed_beforehand(tmp_path: Any) -> None:
         np.testing.assert_array_equal(result, x.astype(np.float32) @ data["h"].astype(np.float32))
 
 
-def test_few_rows_beside_constants() -> None:
+@pytest.mark.parametrize("target", ["cpu:0", "opencl:0"])
+def test_few_rows_beside_constants(target: str) -> None:
     """Whose panels are read, as whole ones and as a last one that is not."""
     rng, cases = np.random.default_rng(3), dict[str, tuple[Array, Array]]()
     text = ""
-    for number, (m, n, of, turned) in enumerate(
-        (*itertools.product((1, 3, 7, 8), (64, 150), ("f32", "f64"), (False, True)), (1, 40, "f32", False))
-    ):
+    rows, columns = ((1, 3, 7, 8), (40, 64, 150)) if target == "cpu:0" else ((1, 8), (150,))
+    for number, (m, n, of, turned) in enumerate(itertools.product(rows, columns, ("f32", "f64"), (False, True))):
         dtype = np.float32 if of == "f32" else np.float64
         a = rng.standard_normal((m, 90)).astype(dtype)
         b = rng.standard_normal((n, 90) if turned else (90, n)).astype(dtype)
         cases[f"case_{number}"] = a, b.T if turned else b
-        c, (rows, columns) = f"tensor<{m}x{n}x{of}>", b.shape
+        c, weights = f"tensor<{m}x{n}x{of}>", f"tensor<{'x'.join(map(str, b.shape))}x{of}>"
         text += f"""
             func.func @case_{number}(%a: tensor<{m}x90x{of}>, %c: {c}) -> {c} {{
-              %b = arith.constant dense<"0x{b.tobytes().hex()}"> : tensor<{rows}x{columns}x{of}>
+              %b = arith.constant dense<"0x{b.tobytes().hex()}"> : {weights}
               %r = linalg.contract indexing_maps = [affine_map<(m, n, k) -> (m, k)>,
                   affine_map<(m, n, k) -> ({"n, k" if turned else "k, n"})>, affine_map<(m, n, k) -> (m, n)>]
-                ins(%a, %b : tensor<{m}x90x{of}>, tensor<{rows}x{columns}x{of}>) outs(%c : {c}) -> {c}
+                ins(%a, %b : tensor<{m}x90x{of}>, {weights}) outs(%c : {c}) -> {c}
               return %r : {c}
             }}"""
-    with devscope.compile(text, cache=False) as executable:
+    with devscope.compile(text, default=target, cache=False) as executable:
         for name, (a, b) in cases.items():
             c = rng.standard_normal((len(a), b.shape[1])).astype(a.dtype)
             np.testing.assert_allclose(executable.run(name, a, c), a @ b + c, rtol=1e-4, atol=1e-4)
