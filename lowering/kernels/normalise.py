@@ -2,7 +2,8 @@
 
 Contractions, whatever they are called, become ``linalg.contract``, in whose indexing maps the transposes and
 broadcasts of their operands are folded: packing reads any layout. So are extensions of elements, which it does,
-too: tensors and constants of fewer bits are read. Convolutions whose windows have one element are contractions.
+too: tensors and constants of fewer bits are read. Convolutions whose windows have one element are contractions,
+and contractions that sum one product elementwise operations.
 """
 
 from collections.abc import Collection, Sequence
@@ -11,7 +12,7 @@ from typing import Any
 from devscope.lowering import mlir_util
 from devscope.lowering.interop import bindings
 from devscope.lowering.interop.bindings import ir
-from devscope.lowering.kernels.contraction_match import EXTENSIONS, sums_products
+from devscope.lowering.kernels.contraction_match import EXTENSIONS, WIDE_SUMS, sums_products
 from devscope.lowering.windows import sum_of_loops
 
 _SIGNED = {"arith.extsi": "cast_signed", "arith.extui": "cast_unsigned"}
@@ -65,7 +66,56 @@ def _normalise(op: Any, linalg: Any) -> None:
         for number, (kind, value, map_) in enumerate(extended):
             operands[number], maps[number] = _source(value, map_, summed, linalg)
             cast = _cast_text(kind)
-    _contract(op, operands, maps, cast)
+    shape = ir.RankedTensorType(operands[0].type).shape
+    if all(shape[axis] == 1 for axis, loop in enumerate(_loops(maps[0])) if loop in summed):
+        _multiply(op, operands, maps, cast, summed)
+    else:
+        _contract(op, operands, maps, cast)
+
+
+def _multiply(op: Any, operands: Sequence[Any], maps: Sequence[Any], cast: str, summed: Collection[int]) -> None:
+    """Replace a contraction all of whose loops ``summed`` have one iteration; it rounds as one with more does."""
+    kept = [loop for loop in range(maps[0].n_dims) if loop not in summed]
+    read, spaces = list[Any](), list[str]()
+    for value, map_ in zip(operands, maps, strict=True):
+        axes = [axis for axis, loop in enumerate(_loops(map_)) if loop in summed]
+        read.append(_drop(op, value, axes) if axes else value)
+        spaces.append(f"({', '.join(f'd{loop}' for loop in _loops(map_) if loop not in summed)})")
+    result, element = op.results[0].type, str(_element(op.results[0]))
+    wide = WIDE_SUMS.get(element, element)
+    is_float = not isinstance(_element(op.results[0]), ir.IntegerType)
+    extend = "arith.extf" if is_float else "arith.extui" if "unsigned" in cast else "arith.extsi"
+    elements = [str(_element(value)) for value in read]
+    names = [f"%e{number}" if of == wide else f"%w{number}" for number, of in enumerate(elements)]
+    body = [
+        f"{name} = {extend} %e{number} : {elements[number]} to {wide}"
+        for number, name in enumerate(names)
+        if elements[number] != wide
+    ]
+    suffix = "f" if is_float else "i"
+    body += [
+        f"%product = arith.mul{suffix} {names[0]}, {names[1]} : {wide}",
+        f"%sum = arith.add{suffix} {names[2]}, %product : {wide}",
+    ]
+    if wide != element:
+        body.append(f"%rounded = arith.truncf %sum : {wide} to {element}")
+    unknown = [axis for axis in range(result.rank) if result.is_dynamic_dim(axis)]
+    lines = [f"%axis{axis} = arith.constant {axis} : index" for axis in unknown]
+    lines += [f"%size{axis} = tensor.dim %2, %axis{axis} : {result}" for axis in unknown]
+    loops = f"({', '.join(f'd{loop}' for loop in kept)})"
+    all_maps = ", ".join(f"affine_map<{loops} -> {space}>" for space in (*spaces, spaces[-1]))
+    text = f"""
+        %empty = tensor.empty({", ".join(f"%size{axis}" for axis in unknown)}) : {result}
+        %made = linalg.generic {{indexing_maps = [{all_maps}],
+            iterator_types = [{", ".join(['"parallel"'] * len(kept))}]}}
+          ins(%0, %1, %2 : {", ".join(str(value.type) for value in read)}) outs(%empty : {result}) {{
+        ^bb0(%e0: {elements[0]}, %e1: {elements[1]}, %e2: {elements[2]}, %old: {element}):
+          {" ".join(body)}
+          linalg.yield {"%rounded" if wide != element else "%sum"} : {element}
+        }} -> {result}
+    """
+    made = mlir_util.insert(op, "\n".join([*lines, text]), read)
+    mlir_util.replace_op(op, made[-1].results)
 
 
 def _contract(op: Any, operands: Sequence[Any], maps: Sequence[Any], cast: str) -> None:

@@ -292,6 +292,19 @@ def test_nothing_to_sum() -> None:
     check([Case("mk,kn->mn", sizes, adds=adds) for adds in (False, True)])
 
 
+def test_one_product() -> None:
+    """Nothing is added up, which is elementwise: also where sizes are unknown, and with what is held."""
+    sizes = {"b": 3, "m": 7, "n": 30, "k": 1, "q": 1}
+    specs = ("mk,kn->mn", "km,nk->nm", "bmk,nbk->mbn", "mkq,kqn->mn", "mk,kn->mqn", "k,kn->n")
+    check(
+        [
+            *(Case(spec, sizes, adds=adds) for spec in specs for adds in (False, True)),
+            *(Case("mk,kn->mn", sizes, element, result) for element, result in TYPES),
+            Case("bmk,bkn->bmn", sizes, dynamic="bmn"),
+        ]
+    )
+
+
 @pytest.mark.parametrize(("element", "result"), TYPES)
 def test_element_types(element: str, result: str) -> None:
     sizes = {**MNK, "b": 2, "r": 3}

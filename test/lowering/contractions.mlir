@@ -90,3 +90,17 @@ func.func @unknown(%a: tensor<?x64xf32>, %b: tensor<64x?xf32>, %c: tensor<?x?xf3
   %r = linalg.matmul ins(%a, %b : tensor<?x64xf32>, tensor<64x?xf32>) outs(%c : tensor<?x?xf32>) -> tensor<?x?xf32>
   return %r : tensor<?x?xf32>
 }
+
+// Sums of one product are elementwise.
+// CHECK-LABEL: func.func {{.*}}outer_product
+// CHECK-NOT: linalg.fill
+// CHECK: linalg.generic {{.*}} iterator_types = ["parallel", "parallel"]
+// CHECK-NOT: call
+// CHECK: return
+func.func @outer_product(%a: tensor<70x1xf32>, %b: tensor<1x80xf32>) -> tensor<70x80xf32> {
+  %zero = arith.constant 0.0 : f32
+  %empty = tensor.empty() : tensor<70x80xf32>
+  %zeros = linalg.fill ins(%zero : f32) outs(%empty : tensor<70x80xf32>) -> tensor<70x80xf32>
+  %r = linalg.matmul ins(%a, %b : tensor<70x1xf32>, tensor<1x80xf32>) outs(%zeros : tensor<70x80xf32>) -> tensor<70x80xf32>
+  return %r : tensor<70x80xf32>
+}
