@@ -89,9 +89,7 @@ def _place_operands(op: Any, found: Contraction, row: Row, constants: PackedCons
         found.a.place = Place.IN_PLACE
     n, k = found.extent("n"), found.extent("k")
     is_little = can_be[1] and n is not None and k is not None and n * k <= numbers["b_in_place"]
-    # No mask, also where rows are shorter than a vector: what is behind one is the next one.
-    is_even = n is not None and (n < numbers["columns"] or n % numbers["columns"] == 0)
-    if is_little and is_even and not found.is_lines(found.b):
+    if is_little and not found.is_lines(found.b):
         found.b.place = Place.IN_PLACE
     if found.b.place is Place.TO_PACK and fits_tasks(found, row):
         found.b.place = Place.TO_PACK_IN_TASKS

@@ -113,10 +113,11 @@ def _of_packed(
         product = f"%more = vector.outerproduct %a, %b_row, %so_far : {types}"
         text = f"%sums = {loop('%zeros', product)}"
         n = found.extent("n")
-        if found.b.place is Place.IN_PLACE and n and n < columns:
+        if found.b.place is Place.IN_PLACE and n and n % columns:
             # Rows are read with what is behind them, but for the last ones.
+            behind = columns - n % columns
             some = f"%b_row = vector.transfer_read %B[%b, %k_all, %column], %no_column : {block_of_b}"
-            text = f"""%at_end = arith.constant {-(-(columns - n) // n)} : index
+            text = f"""%at_end = arith.constant {-(-behind // n)} : index
                 %before_end = arith.subi %K, %at_end : index
                 %most_here = arith.subi %before_end, %k0 : index
                 %some_here = arith.maxsi %most_here, %0 : index
