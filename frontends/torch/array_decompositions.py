@@ -311,26 +311,16 @@ def fake_quantize(x: _Tensor, scale: _Tensor, zero: _Tensor, axis: int, least: i
     return (number.clamp(least, most) - zero) * scale
 
 
-def _complement(x: _Tensor, is_scaled: bool) -> _Tensor:
-    """1 - erf(x), times exp(x * x) if scaled: from 2 on by its continued fraction, whose terms are n / 2."""
+@TABLE.of(aten.special_erfcx.default)
+def _erfcx(x: _Tensor) -> Any:
+    """(1 - erf(x)) exp(x * x): from 2 on by its continued fraction, whose terms are n / 2."""
     wide = x.double()
     far, near = wide.clamp(min=2), wide.clamp(max=2)
     fraction = far
     for term in range(60, 0, -1):
         fraction = far + term / 2 / fraction
-    low, high = 1 - torch.erf(near), 1 / (math.sqrt(math.pi) * fraction)
-    low, high = (torch.exp(near * near) * low, high) if is_scaled else (low, torch.exp(-far * far) * high)
+    low, high = torch.exp(near * near) * torch.erfc(near), 1 / (math.sqrt(math.pi) * fraction)
     return torch.where(wide < 2, low, high).to(float_dtype(x))
-
-
-@TABLE.of(aten.special_erfcx.default)
-def _erfcx(x: _Tensor) -> Any:
-    return _complement(x, True)
-
-
-@TABLE.of(aten.erfc.default)
-def _erfc(x: _Tensor) -> Any:
-    return _complement(x, False)
 
 
 @TABLE.of(aten.special_log_ndtr.default)

@@ -1,4 +1,4 @@
-"""Operations on matrices that torch-mlir lacks: it carries calls of them, which devscope's own lowering expands.
+"""Operations that torch-mlir lacks, most on matrices: it carries calls of them, which devscope's lowering expands.
 
 To PyTorch each is an operation of its own, ``devscope::NAME``, so that graphs have it and eager can run it. What
 they compute is in ``lowering/stablehlo/matrix_calls.py``, of matrices of any size and of batches of them.
@@ -215,6 +215,20 @@ bits = _define("bits(Tensor x, Tensor like) -> Tensor", _eager_bits, _shapes_of_
 """The bits of ``x`` as numbers of the type of ``like``, which is as wide."""
 
 
+WORDS = {1: torch.int8, 2: torch.int16, 4: torch.int32, 8: torch.int64}
+
+
+def bits_as(x: _Tensor, dtype: torch.dtype) -> _Tensor:
+    return x if x.dtype == dtype else bits(x, torch.zeros(1, dtype=dtype))
+
+
+erfc, trunc = (
+    _define(f"{name}(Tensor a) -> Tensor", getattr(torch, name), _as_first) for name in ("erfc", "trunc")
+)
+copysign = _define("copysign(Tensor a, Tensor b) -> Tensor", torch.copysign, _as_first)
+"""MLIR's functions of numbers, of operands of one type and shape."""
+
+
 def _parts(value: _Tensor) -> tuple[_Tensor, ...]:
     return value.real.clone(), value.imag.clone()
 
@@ -259,6 +273,7 @@ What `irfft` makes is as long as ``like``."""
 ROUTINES = {
     **{name: f"devscope.{name}" for name in ("fft", "ifft", "rfft", "irfft")},
     **{name: f"devscope.{name}" for name in ("cummax", "cummin", "logcumsumexp", "add_windows", "bits")},
+    **{name: f"devscope.math.{name}" for name in ("erfc", "trunc", "copysign")},
     **{f"scatter_{reduce}": f"devscope.scatter_{reduce}" for reduce in SCATTERS},
     "eigh": "Eigh",
     "eig": "devscope.eig",

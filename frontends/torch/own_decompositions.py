@@ -10,6 +10,7 @@ from typing import Any
 import torch
 
 from devscope.frontends.torch import matrix_operations
+from devscope.frontends.torch.matrix_operations import WORDS, bits_as, copysign, erfc, trunc
 from devscope.frontends.torch.placing_decompositions import place_of
 from devscope.frontends.torch.tables import MASKS, Table
 
@@ -360,57 +361,9 @@ def _logaddexp(a: _Tensor, b: _Tensor) -> Any:
     return torch.where((a == b) & torch.isinf(a), a, most + torch.log1p(torch.exp(-(a - b).abs())))
 
 
-@TABLE.of(aten.lgamma.default)
-def _lgamma(x: _Tensor) -> Any:
-    """Stirling's series, from 8 on; below by the recurrence, and by the reflection for what is negative."""
-    wide = x.double()
-    y = torch.where(wide < 0.5, 1 - wide, wide)
-    z, product = y + 8, y
-    for step in range(1, 8):
-        product = product * (y + step)
-    inverse = 1 / (z * z)
-    series = 1 / 12 + inverse * (-1 / 360 + inverse * (1 / 1260 + inverse * (-1 / 1680 + inverse / 1188)))
-    found = (z - 0.5) * torch.log(z) - z + 0.5 * math.log(2 * math.pi) + series / z
-    found = torch.where(torch.isinf(y), math.inf, found - torch.log(product))
-    sine = torch.sin(math.pi * (wide - torch.floor(wide)))
-    found = torch.where(wide < 0.5, math.log(math.pi) - torch.log(sine) - found, found)
-    return torch.where(torch.isinf(wide), math.inf, found).to(float_dtype(x))
-
-
-@TABLE.of(aten.digamma.default)
-def _digamma(x: _Tensor) -> Any:
-    wide = x.double()
-    y = torch.where(wide < 0.5, 1 - wide, wide)
-    found = torch.zeros_like(y)
-    for step in range(8):
-        found = found - 1 / (y + step)
-    z = y + 8
-    inverse = 1 / (z * z)
-    series = inverse * (1 / 12 - inverse * (1 / 120 - inverse * (1 / 252 - inverse * (1 / 240 - inverse / 132))))
-    found = found + torch.log(z) - 0.5 / z - series
-    reflected = found - math.pi / torch.tan(math.pi * (wide - torch.floor(wide)))
-    found = torch.where(wide < 0.5, reflected, found)
-    found = torch.where((wide < 0) & (wide == torch.floor(wide)), math.nan, found)
-    return torch.where(wide == 0, -1 / wide, found).to(float_dtype(x))
-
-
 def float_dtype(x: _Tensor) -> torch.dtype:
     """The type of what PyTorch computes in floats of ``x``."""
     return x.dtype if x.dtype.is_floating_point else torch.get_default_dtype()
-
-
-@TABLE.of(aten.erfinv.default, aten.special_erfinv.default, torch.ops.prims.erf_inv.default)
-def _erfinv(x: _Tensor) -> Any:
-    """Winitzki's approximation, and steps of Newton's."""
-    y = x.double()
-    log = torch.log1p(-y * y)
-    part = 2 / (math.pi * 0.147) + log / 2
-    size = torch.sqrt(torch.sqrt(part * part - log / 0.147) - part)
-    found = torch.where(y < 0, -size, size)
-    for _ in range(3):
-        found = found - (torch.erf(found) - y) * torch.exp(found * found) * (math.sqrt(math.pi) / 2)
-    at_ends = torch.where(y.abs() == 1, y * math.inf, math.nan)
-    return torch.where(y.abs() < 1, found, at_ends).to(float_dtype(x))
 
 
 @TABLE.of(aten.hypot.default)
@@ -424,15 +377,31 @@ def _hypot(x: _Tensor, y: _Tensor) -> Any:
 
 @TABLE.of(aten.signbit.default)
 def _signbit(x: _Tensor) -> Any:
-    """That of what is not a number is not looked at."""
-    if not x.dtype.is_floating_point:
-        return x < 0
-    return (x < 0) | ((x == 0) & (torch.full((), 1.0, dtype=x.dtype) / x < 0))
+    return bits_as(x, WORDS[x.dtype.itemsize]) < 0 if x.dtype.is_floating_point else x < 0
 
 
 @TABLE.of(aten.copysign.Tensor)
 def _copysign(x: _Tensor, y: _Tensor) -> Any:
-    return torch.where(_signbit(y), -x.abs(), x.abs())
+    dtype = torch.result_type(x, y)
+    dtype = dtype if dtype.is_floating_point else torch.get_default_dtype()
+    return copysign(*torch.broadcast_tensors(x.to(dtype), y.to(dtype)))
+
+
+@TABLE.of(aten.trunc.default)
+def _trunc(x: _Tensor) -> Any:
+    """torch-mlir loses the sign of a zero."""
+    return trunc(x) if x.dtype.is_floating_point else x.clone()
+
+
+@TABLE.of(aten.erfc.default)
+def _erfc(x: _Tensor) -> Any:
+    return erfc(x.to(float_dtype(x)))
+
+
+@TABLE.of(aten.elu.default)
+def _elu(x: _Tensor, alpha: Any = 1, scale: Any = 1, input_scale: Any = 1) -> Any:
+    """torch-mlir's has no digits near 0."""
+    return torch.where(x > 0, x * scale, torch.expm1(x * input_scale) * (alpha * scale))
 
 
 @TABLE.of(aten.copysign.Scalar)
@@ -442,7 +411,8 @@ def _copysign_number(x: _Tensor, y: float) -> Any:
 
 @TABLE.of(aten.ldexp.Tensor)
 def _ldexp(x: _Tensor, y: _Tensor) -> Any:
-    return x * torch.pow(2.0, y)
+    dtype = torch.result_type(x, y)
+    return (x * torch.pow(2.0, y)).to(dtype if dtype.is_floating_point else torch.get_default_dtype())
 
 
 @TABLE.of(aten.pow.Tensor_Scalar)
@@ -490,6 +460,11 @@ def _with_tensor(overload: Any, by: Any) -> None:
     TABLE[overload] = of_tensors
 
 
+@TABLE.of(torch.ops.prims.scalar_tensor.default)
+def _scalar_tensor(number: Any, *, dtype: Any = None, device: Any = None) -> Any:
+    return torch.full((), number, dtype=dtype)
+
+
 TABLE[torch.ops.prims.signbit.default] = _signbit
 _with_tensor(aten.bitwise_xor.Scalar, aten.bitwise_xor.Tensor)
 _with_tensor(aten.bitwise_or.Scalar, aten.bitwise_or.Tensor)
@@ -498,18 +473,23 @@ _with_tensor(aten.bitwise_right_shift.Tensor_Scalar, aten.bitwise_right_shift.Te
 _with_tensor(aten.fmod.Scalar, aten.fmod.Tensor)
 
 
-def _compares_floats(overload: Any) -> None:
-    """torch-mlir folds comparisons of constant floats with integers by the bits of these."""
+def _compares_floats(overload: Any, of_tensors: Any) -> None:
+    """torch-mlir folds comparisons of constant floats with integers by the bits of these.
+
+    Numbers that are compared with floats of 16 bits become such.
+    """
 
     def with_float(x: _Tensor, number: Any) -> Any:
         is_mixed = x.dtype.is_floating_point and isinstance(number, int)
+        if x.dtype in (torch.float16, torch.bfloat16) and isinstance(number, int | float):
+            return of_tensors(x, torch.full((), number, dtype=x.dtype))
         return overload(x, float(number)) if is_mixed else NotImplemented
 
     TABLE[overload] = with_float
 
 
 for _name in ("lt", "le", "gt", "ge", "eq", "ne"):
-    _compares_floats(getattr(aten, _name).Scalar)
+    _compares_floats(getattr(aten, _name).Scalar, getattr(aten, _name).Tensor)
 
 
 # What is not a number stays so: torch-mlir compares, and takes the other one.
@@ -572,8 +552,7 @@ def _fmod(x: _Tensor, y: _Tensor) -> Any:
     """torch-mlir takes off as often the divisor as the rounded quotient says."""
     if not x.dtype.is_floating_point:
         return NotImplemented
-    rest = torch.remainder(x.abs(), y.abs())
-    return torch.where(_signbit(x), -rest, rest)
+    return torch.copysign(torch.remainder(x.abs(), y.abs()), x)
 
 
 # PyTorch divides as Python does: by what is left, so that 1 // 0.1 is 9, and infinities are no quotients.

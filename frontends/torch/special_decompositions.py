@@ -1,4 +1,4 @@
-"""Decompositions of special functions: Hurwitz' zeta, quantiles of the normal distribution; and of bits."""
+"""Decompositions of special functions: of the gamma function and its kin, quantiles of errors; and of bits."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 
 import torch
 
-from devscope.frontends.torch import matrix_operations
+from devscope.frontends.torch.matrix_operations import WORDS, bits_as
 from devscope.frontends.torch.own_decompositions import float_dtype
 from devscope.frontends.torch.tables import Table
 
@@ -64,14 +64,58 @@ def _horner(x: _Tensor, numbers: Sequence[float]) -> _Tensor:
     return found
 
 
-@TABLE.of(prims.ndtri.default)
-def _normal_quantile(p: _Tensor) -> _Tensor:
-    q = p - 0.5
+def _normal_quantile(q: _Tensor, beyond: _Tensor) -> _Tensor:
+    """Of 1/2 + q; ``beyond``: how far that is from the nearer one of 0 and 1."""
     middle = q * _ratio(0.180625 - q * q, _QUANTILES[0])
-    r = torch.sqrt(-torch.log(torch.minimum(p, 1 - p)))
+    r = torch.sqrt(-torch.log(beyond))
     tail = torch.where(r <= 5, _ratio(r - 1.6, _QUANTILES[1]), _ratio(r - 5, _QUANTILES[2]))
     tail = torch.where(torch.isinf(r), math.inf, tail)
     return torch.where(q.abs() <= 0.425, middle, torch.where(q < 0, -tail, tail))
+
+
+@TABLE.of(prims.ndtri.default)
+def _ndtri(p: _Tensor) -> _Tensor:
+    return _normal_quantile(p - 0.5, torch.minimum(p, 1 - p))
+
+
+@TABLE.of(aten.erfinv.default, aten.special_erfinv.default, prims.erf_inv.default)
+def _erfinv(x: _Tensor) -> Any:
+    wide = x.double()
+    return (_normal_quantile(wide / 2, (1 - wide.abs()) / 2) * math.sqrt(0.5)).to(float_dtype(x))
+
+
+@TABLE.of(aten.lgamma.default)
+def _lgamma(x: _Tensor) -> Any:
+    """Stirling's series, from 8 on; below by the recurrence, and by the reflection for what is negative."""
+    wide = x.double()
+    y = torch.where(wide < 0.5, 1 - wide, wide)
+    z, product = y + 8, y
+    for step in range(1, 8):
+        product = product * (y + step)
+    series = _horner(1 / (z * z), [number / (2 * k * (2 * k - 1)) for k, number in enumerate(_BERNOULLI, 1)])
+    found = (z - 0.5) * torch.log(z) - z + 0.5 * math.log(2 * math.pi) + series / z
+    found = torch.where(torch.isinf(y), math.inf, found - torch.log(product))
+    found = torch.where((y == 1) | (y == 2), 0.0, found)
+    sine = torch.sin(math.pi * (wide - torch.round(wide))).abs()
+    found = torch.where(wide < 0.5, math.log(math.pi) - torch.log(sine) - found, found)
+    return torch.where(torch.isinf(wide), math.inf, found).to(float_dtype(x))
+
+
+@TABLE.of(aten.digamma.default)
+def _digamma(x: _Tensor) -> Any:
+    wide = x.double()
+    y = torch.where(wide < 0.5, 1 - wide, wide)
+    found = torch.zeros_like(y)
+    for step in range(8):
+        found = found - 1 / (y + step)
+    z = y + 8
+    inverse = 1 / (z * z)
+    series = inverse * _horner(inverse, [number / (2 * k) for k, number in enumerate(_BERNOULLI, 1)])
+    found = found + torch.log(z) - 0.5 / z - series
+    reflected = found - math.pi / torch.tan(math.pi * (wide - torch.round(wide)))
+    found = torch.where(wide < 0.5, reflected, found)
+    found = torch.where((wide < 0) & (wide == torch.floor(wide)), math.nan, found)
+    return torch.where(wide == 0, -1 / wide, found).to(float_dtype(x))
 
 
 @TABLE.of(prims.zeta.default)
@@ -87,10 +131,10 @@ def _zeta(s: Any, q: Any) -> _Tensor:
     a = q + 9
     power = torch.pow(a, -s)
     found = found + power * a / (s - 1) + power / 2
-    factor, power = s, power / a
+    term = s * (power / a)
     for k, number in enumerate(_BERNOULLI, 1):
-        found = found + number / math.factorial(2 * k) * factor * power
-        factor, power = factor * (s + 2 * k - 1) * (s + 2 * k), power / (a * a)
+        found = found + number / math.factorial(2 * k) * term
+        term = term * ((s + 2 * k - 1) / a) * ((s + 2 * k) / a)
     found = torch.where((q <= 0) & (q == torch.floor(q)), math.inf, found)
     found = torch.where((q <= 0) & (q != torch.floor(q)), math.nan, found)
     return torch.where(s == 1, math.inf, torch.where(s < 1, math.nan, found))
@@ -119,13 +163,6 @@ def _trigamma(x: _Tensor) -> _Tensor:
     return torch.where(is_small, root * root - found, found)
 
 
-_WORDS = {1: torch.int8, 2: torch.int16, 4: torch.int32, 8: torch.int64}
-
-
-def _bits_of(x: _Tensor, dtype: torch.dtype) -> _Tensor:
-    return x if x.dtype == dtype else matrix_operations.bits(x, torch.zeros(1, dtype=dtype))
-
-
 @TABLE.of(aten.view.dtype)
 def _view(x: _Tensor, dtype: torch.dtype) -> Any:
     """Elements of another width are parts of those along the last dimension, the lowest first, or made of them."""
@@ -141,14 +178,14 @@ def _view(x: _Tensor, dtype: torch.dtype) -> Any:
     if dtype == torch.bool:
         return aten.view.dtype(x, torch.int8) != 0
     old, new = x.dtype.itemsize, dtype.itemsize
-    bits, of = _bits_of(x, _WORDS[old]), _WORDS[new]
+    bits, of = bits_as(x, WORDS[old]), WORDS[new]
     if old > new:
         places = torch.arange(0, 8 * old, 8 * new, dtype=bits.dtype)
         bits = (bits[..., None] >> places).to(of).flatten(-2)
     if old < new:
         parts = bits.reshape([*x.shape[:-1], -1, new // old]).to(of) & ((1 << 8 * old) - 1)
         bits = torch.bitwise_left_shift(parts, torch.arange(0, 8 * new, 8 * old, dtype=of)).sum(-1, dtype=of)
-    return _bits_of(bits, dtype)
+    return bits_as(bits, dtype)
 
 
 @TABLE.of(aten.__lshift__.Tensor)
@@ -160,8 +197,8 @@ def _shift(x: _Tensor, by: _Tensor) -> Any:
 def _next_after(x: _Tensor, y: _Tensor) -> _Tensor:
     """One more or less, of the bits: sizes of floats are in the order of these."""
     x, y = torch.broadcast_tensors(x, y)
-    of = _WORDS[x.dtype.itemsize]
-    bits, least = _bits_of(x, of), _bits_of(torch.ones(1, dtype=of), x.dtype)
-    found = _bits_of(bits + torch.where((y > x) == (x > 0), 1, -1).to(of), x.dtype)
+    of = WORDS[x.dtype.itemsize]
+    bits, least = bits_as(x, of), bits_as(torch.ones(1, dtype=of), x.dtype)
+    found = bits_as(bits + torch.where((y > x) == (x > 0), 1, -1).to(of), x.dtype)
     found = torch.where(x == 0, torch.where(y > 0, least, -least), found)
     return torch.where((x == y) | torch.isnan(y), y, torch.where(torch.isnan(x), x, found))

@@ -41,6 +41,15 @@ _NOTHING = frozenset(
 _OF_CHLO = re.compile(r"mhlo\.(acosh?|asinh?|atanh?|bessel_i1e|cosh|erf|erf_inv|sinh|tan|topk)$")
 
 
+_OF_MATH = "devscope.math."
+
+
+def _apply(op: Any, function: str) -> None:
+    (type_,), types = (result.type for result in op.results), commas(value.type for value in op.operands)
+    operands = commas(f"%{number}" for number in range(len(op.operands)))
+    expand(op, f'%r = "{function}"({operands}) : ({types}) -> {type_}\n"{RETURN}"(%r) : ({type_}) -> ()')
+
+
 def recompose(op: Any) -> None:
     """Functions of CHLO, which XLA writes as calls where a program is to be read by others."""
     name = _OF_CHLO.match(ir.StringAttr(op.attributes["call_target_name"]).value)
@@ -70,6 +79,8 @@ def expand_custom_call(op: Any) -> None:
         _first_in_order(op)
     elif name == "devscope.require":
         _require(op)
+    elif name.startswith(_OF_MATH):
+        _apply(op, name.removeprefix("devscope."))
     else:
         _compute_with_matrices(op, name)
 

@@ -648,6 +648,45 @@ def test_numbers_less_a_tensor_keep_their_digits_and_sums_of_logarithms_a_nan() 
         np.testing.assert_allclose(ours, exact.numpy(), rtol=1e-13)
 
 
+def test_special_functions_have_all_digits() -> None:
+    """Also near 0 and their ends; the sign is also that of a zero, and of what is no number."""
+
+    def function(x: Any) -> Any:
+        signs = torch.trunc(x), torch.copysign(torch.ones_like(x), x), torch.signbit(x)
+        values = torch.digamma(x), torch.lgamma(x), torch.erfc(x), F.elu(x), torch.exp2(x)
+        return (*signs, *values, torch.xlogy(2.0, x), torch.xlogy(x, 3.0), torch.erfinv(x / 4))
+
+    x = torch.tensor(
+        [
+            *(torch.nan, -torch.nan, torch.inf, -torch.inf, 0, -0.0, 1e-40, -1e-40, 1, 2, 0.5, -0.7, -1e-5),
+            *(1.5, -6.5, 3.999, 4.0, 3.99999, 27.5, 1e10),
+        ],
+        dtype=torch.float64,
+    )
+    with devscope.compile(function, (x,), cache=False) as exe:
+        found = exe(x)
+    for ours, exact in zip(found, function(x), strict=True):
+        np.testing.assert_allclose(ours, exact.numpy(), rtol=2e-13)
+    np.testing.assert_array_equal(np.signbit(found[0]), np.signbit(x.numpy()))
+
+
+def test_numbers_beside_narrow_floats_are_those_of_eager() -> None:
+    """Factors are not rounded, what is compared and ``alpha`` are."""
+
+    def function(x: Any) -> Any:
+        return (
+            *(x * 0.3, x / 0.3, 0.3 / x, x + 0.3, 0.3 - x, F.leaky_relu(x, 0.3), F.hardshrink(x, 0.3)),
+            *(x > 0.3, x <= 0.3, torch.add(x, x, alpha=0.3), torch.sub(x, x * x, alpha=3)),
+        )
+
+    for dtype in (torch.bfloat16, torch.float16):
+        x = torch.cat([_random(508), torch.tensor([0.3, 0.30078125, torch.inf, torch.nan])]).to(dtype)
+        with devscope.compile(function, (x,), cache=False) as exe:
+            found = exe(x)
+        for number, (ours, exact) in enumerate(zip(found, function(x), strict=True)):
+            np.testing.assert_array_equal(np.asarray(ours, np.float32), exact.float().numpy(), str(number))
+
+
 def test_functions_of_narrow_floats_round_once() -> None:
     def function(x: Any) -> Any:
         return (
