@@ -66,11 +66,12 @@ def of_same_sizes(parts: Iterable[Windowed]) -> list[tuple[Windowed, list[Shift]
     """For phases of the same sizes, the first one, whose views alone are left, and the shifts of all."""
     made: dict[tuple[int, ...], tuple[Windowed, list[Shift]]] = {}
     for phase in parts:
-        sizes = tuple(size for view in (phase.result, phase.weights) for size in ir.MemRefType(view.type).shape)
+        views: list[Any] = [phase.result, phase.weights]
+        sizes = tuple(size for view in views for size in ir.MemRefType(view.type).shape)
         first, shifts = made.setdefault(sizes, (phase, []))
         shifts.append(_shift(first, phase))
         if first is not phase:
-            for view in (phase.weights, phase.result):
+            for view in views:
                 view.owner.operation.erase()
     return list(made.values())
 

@@ -95,22 +95,22 @@ def _compute_part(
 def _with_filters_side_by_side(made: Plan, row: Row, constants: PackedConstants) -> Plan:
     """The plan of filters with the axis last along which vectors are: constants, and those that a kernel reads
     again for each vector of the result."""
-    found = made.found
+    found, plain = made.found, made.found.weights
     axis = None if found.w is None else found.axes_of_weights.get(made.side_by_side)
-    if axis is None or strides_of(found.weights)[axis] == 1:
+    if plain is None or axis is None or strides_of(plain)[axis] == 1:
         return made
     order = [*(other for other in found.axes_of_weights.values() if other != axis), axis]
-    packed = constants.pack(found.op, found.weights, ([], order[:-1], [axis]), 1)
+    packed = constants.pack(found.op, plain, ([], order[:-1], [axis]), 1)
     if packed is not None:
         groups = [[0], [*range(1, len(order) + 1)]]
-        shape = [1, *(ir.MemRefType(found.weights.type).shape[each] for each in order)]
+        shape = [1, *(ir.MemRefType(plain.type).shape[each] for each in order)]
         type_ = f"memref<{'x'.join(map(str, shape))}x{element_of(packed)}>"
         text = f"%made = memref.expand_shape %0 {groups} output_shape {shape} : {packed.type} into {type_}"
         weights = mlir_util.insert(found.op, text, [packed])[0].results[0]
     elif (found.size(made.sums) or unrolled(row) + 1) > unrolled(row):
-        weights = _buffer_like(found.op, found.weights, order)
-        types = f"ins(%0 : {found.weights.type}) outs(%1 : {weights.type})"
-        mlir_util.insert(found.op, f"linalg.transpose {types} permutation = {order}", [found.weights, weights])
+        weights = _buffer_like(found.op, plain, order)
+        types = f"ins(%0 : {plain.type}) outs(%1 : {weights.type})"
+        mlir_util.insert(found.op, f"linalg.transpose {types} permutation = {order}", [plain, weights])
     else:
         return made
     first = 0 if packed is None else 1
