@@ -9,12 +9,14 @@ from devscope.lowering.interop.bindings import ir
 
 def filled_before(op: Any, buffer: Any) -> tuple[Any, str] | None:
     """The operation that fills ``buffer``, a new one, right before ``op`` adds to it, and the constant's text."""
+    view = mlir_util.maker(buffer, "memref.collapse_shape")
+    buffer = buffer if view is None else view.operands[0]
     if isinstance(buffer.owner, ir.Block) or buffer.owner.operation.name != "memref.alloc":
         return None
     earlier: Any = None
     for use in buffer.uses:
         user = _inside(use.owner.operation, op.block)
-        if user is None or not user.is_before_in_block(op):
+        if user is None or not user.is_before_in_block(op) or (view is not None and user == view):
             continue
         if facts(user.name).view_of is not None:
             return None

@@ -15,6 +15,7 @@ from devscope.lowering.kernels.accumulators import is_zero
 from devscope.lowering.kernels.images import erase_unused, image_of
 from devscope.lowering.kernels.library import KernelLibrary
 from devscope.lowering.kernels.packed_constants import PackedConstants
+from devscope.lowering.kernels.repeated_channels import with_repeated_channels
 from devscope.lowering.kernels.table import Schedules
 from devscope.lowering.kernels.windowed import Axis, Element, Windowed
 from devscope.lowering.windows import sum_of_loops
@@ -50,6 +51,7 @@ def _replace(found: Windowed, schedules: Schedules, library: KernelLibrary, cons
     from devscope.lowering.kernels import convolution_kernels, window_kernels  # for what matches, which is rare
 
     op = found.op
+    found = with_repeated_channels(found) or found
     for kernels in (convolution_kernels, window_kernels):
         plan = kernels.plan(found)
         if plan is None:

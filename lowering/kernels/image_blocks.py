@@ -110,7 +110,7 @@ class ImageBlock:
         found = self.found
         if element_of(found.image.value) != found.element or found.x.minus is not None:
             return False
-        if any(axis.place.checked or axis.place.holes != 1 for axis in found.axes):
+        if any(axis.place.checked or axis.place.holes != 1 or axis.repeats > 1 for axis in found.axes):
             return False
         if self.vectors is not None:
             return self._stride(self.vectors) == 1 and found.axes[self.vectors].step == 1
@@ -147,6 +147,11 @@ class ImageBlock:
         """How far elements behind each other, which do not stand side by side, are apart in a packed block."""
         size = self._size(text, number, self.block)
         return text.mul(text.ceildiv(size, self.spread(number) * self.lanes), self.lanes)
+
+    @property
+    def behind(self) -> int:
+        """Elements that may be stored behind the last one of a packed block."""
+        return max(2, self._repeats) * self.lanes
 
     def offset(self, text: IndexText, indices: Mapping[int, Index], strides: Mapping[int, Index]) -> Index:
         """Of the element at ``indices``, by loop, of a block with ``strides``; loops that are missing are at 0."""
@@ -311,7 +316,7 @@ class ImageBlock:
                 if axis.place.checked:
                     at, here = self._inside(text, last, at)
                     ok = here if ok is None else text.define(f"arith.andi {ok}, {here} : i1")
-                to = index
+                at, to = text.div(at, axis.repeats), index
                 if spread > 1:
                     to = text.add(
                         text.mul(text.rem(index, spread), self._part(text, last)), text.div(index, spread)
@@ -321,8 +326,9 @@ class ImageBlock:
                 )
             return
         width: Index = 1 if first == last else sizes[last]
-        size = text.mul(sizes[first], width)
-        source = text.add(source, text.mul(begins[first], f"%stride{first}" if width != 1 else 1))
+        size = text.mul(text.div(sizes[first], axis.repeats), width)
+        begin = text.div(begins[first], axis.repeats)
+        source = text.add(source, text.mul(begin, f"%stride{first}" if width != 1 else 1))
         low: Index = 0
         high = size
         if axis.place.checked:
@@ -330,7 +336,7 @@ class ImageBlock:
             high = text.mul(text.clamp(text.sub(f"%size{first}", begins[first]), sizes[first]), width)
         if inside is not None:
             high = text.select(inside, high, 0)
-        part = self._part(text, last) if spread > 1 else 0
+        part = self._part(text, last) if spread > 1 else self.lanes
         self._pack_vectors(text, source, target, size, low, high, spread, part, in_order)
 
     def _pack_vectors(
@@ -348,8 +354,8 @@ class ImageBlock:
         """Elements ``low`` to ``high`` of ``size`` are in the image. Only where rows are ``in_order``, more may be
         written behind them."""
         found, of, lanes = self.found, self.found.element, self.lanes
-        x = element_of(found.image.value)
-        count = lanes * spread
+        x, count, repeats = element_of(found.image.value), self._read_at_once, self._repeats
+        parts = count * repeats // lanes
         wide, stored = f"vector<{count}x{x}>", f"vector<{lanes}x{of}>"
         with text.loop(0, size, count) as index:
             mask = mask_text(text, text.sub(high, index), None if low == 0 else text.sub(low, index), count)
@@ -358,27 +364,39 @@ class ImageBlock:
             types = f"{FLAT.format(x)}, vector<{count}xi1>, {wide} into {wide}"
             text.lines.append(f"{read} = vector.maskedload %X[{at}], {mask}, %outside_{count} : {types}")
             text.lines += converted(made, read, x, of, str(count), found.x)
-            to = text.add(target, text.div(index, spread))
-            for residue in range(spread):
+            to = text.add(target, text.mul(text.div(index, spread), repeats))
+            for number in range(parts):
                 each = made
-                if spread > 1:
-                    places = [lane * spread + residue for lane in range(lanes)]
+                if spread > 1 or repeats > 1:
+                    first = number if spread > 1 else number * lanes
+                    places = [(lane * spread + first) // repeats for lane in range(lanes)]
                     type_ = f"vector<{count}x{of}>"
                     each = text.define(f"vector.shuffle {made}, {made} {places} : {type_}, {type_}")
-                at = text.value(text.add(to, text.mul(residue, part)))
+                at = text.value(text.add(to, text.mul(number, part)))
                 if in_order:
                     text.lines.append(f"vector.store {each}, %packed_x[{at}] : memref<?x{of}>, {stored}")
                     continue
-                assert spread == 1
+                assert parts == 1
                 left, types = mask_text(text, text.sub(size, index), None, lanes), f"vector<{lanes}xi1>, {stored}"
                 text.lines.append(f"vector.maskedstore %packed_x[{at}], {left}, {each} : memref<?x{of}>, {types}")
+
+    @property
+    def _repeats(self) -> int:
+        return 1 if self.vectors is None else self.found.axes[self.vectors].repeats
+
+    @property
+    def _read_at_once(self) -> int:
+        """Elements along the axis of vectors that become whole ones."""
+        if self._repeats > 1:
+            return self.lanes // self._repeats if self.lanes % self._repeats == 0 else self.lanes
+        return self.lanes * (1 if self.vectors is None else self.spread(self.vectors))
 
     def constants(self) -> list[str]:
         """Lines for what is outside of the image."""
         found = self.found
         x = element_of(found.image.value)
         outside = (found.image.outside or "").rpartition(" : ")[0] or zero(x)
-        counts = {self.lanes, self.lanes * (self.spread(self.vectors) if self.vectors is not None else 1)}
+        counts = {self.lanes, self._read_at_once}
         return [
             f"%outside_x = arith.constant {outside} : {x}",
             *(f"%outside_{n} = arith.constant dense<{outside}> : vector<{n}x{x}>" for n in sorted(counts)),

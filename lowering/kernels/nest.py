@@ -200,7 +200,7 @@ def _collapse(nest: Nest, groups: Sequence[Sequence[int]]) -> None:
                 axes.append([])
             axes[-1].append(axis)
         if operand.is_buffer and len(axes) < len(operand.dims):
-            operand.value = _collapsed(build, operand.value, axes)
+            operand.value = collapsed(build, operand.value, axes)
         operand.dims = tuple(dict.fromkeys(number_of[loop] for loop in operand.dims))
     nest.parallel = [nest.parallel[group[0]] for group in groups]
 
@@ -217,7 +217,8 @@ def _are_neighbours(nest: Nest, first: int, second: int) -> bool:
     return True
 
 
-def _collapsed(build: Builder, value: Any, axes: list[list[int]]) -> Any:
+def collapsed(build: Builder, value: Any, axes: list[list[int]]) -> Any:
+    """A view of a whole buffer, each axis of which is made of ``axes``."""
     type_ = ir.MemRefType(value.type)
     dynamic = ir.ShapedType.get_dynamic_size()
     shape = [

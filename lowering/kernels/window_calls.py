@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable, Sequence
 from functools import cached_property
 from itertools import product
+from math import lcm
 from typing import TYPE_CHECKING, Any
 
 from devscope.lowering.kernels.epilogue import Epilogue
@@ -49,12 +50,13 @@ class Call:
         self.memory = TaskMemory(row.numbers.get("stack", 0))
         self.chain = self._chain()
         self.written_out = self._written_out(unrolled(row))
-        found, columns, pixels = self.found, self.lanes, row.numbers["pixels"]
+        found, pixels = self.found, row.numbers["pixels"]
+        columns = unit = lcm(self.lanes, *(axis.repeats for axis in found.axes))
         if any(axis.inner is not None and axis.outer == plan.side_by_side for axis in found.axes):
             columns *= _VECTORS  # windows share columns
         blocks = block_extents(found, [plan.side_by_side], {}, columns, row.numbers["elements"])
         if blocks[plan.side_by_side] != found.extent(plan.side_by_side):
-            blocks[plan.side_by_side] = -(-blocks[plan.side_by_side] // self.lanes) * self.lanes
+            blocks[plan.side_by_side] = -(-blocks[plan.side_by_side] // unit) * unit
         self.blocks = block_extents(found, self.chain, blocks, pixels, row.numbers["elements"])
         self.joined = self._joined()
 

@@ -14,13 +14,17 @@ FLAT = "memref<?x{}, strided<[1], offset: ?>>"
 
 @dataclass(frozen=True)
 class Axis:
-    """The index ``outer * step + inner * dilation`` along an axis, of loops of the result and of sums."""
+    """The index ``outer * step + inner * dilation`` along an axis, of loops of the result and of sums.
+
+    ``repeats``: how many indices behind each other are of the same element, along an axis without a window.
+    """
 
     outer: int | None
     step: int
     inner: int | None
     dilation: int
     place: ImageAxis
+    repeats: int = 1
 
 
 @dataclass(frozen=True)

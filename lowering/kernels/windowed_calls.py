@@ -51,8 +51,8 @@ class TaskMemory:
 
 
 def packed_size(text: IndexText, image: ImageBlock) -> Index:
-    """Elements of a packed block: whole vectors are stored behind the last."""
-    return text.add(image.strides(text)[1], 2 * image.lanes)
+    """Elements of a packed block, and those that vectors have behind the last one."""
+    return text.add(image.strides(text)[1], image.behind)
 
 
 IMAGE, FILTERS, RESULT = range(3)

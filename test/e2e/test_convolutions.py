@@ -245,6 +245,9 @@ _CASES = {
     "depthwise_far_holes": Case(("nhwc", "hwc", "nhwc"), window=2, holes=3, low=2, high=2, size=7, fill=False),
     "depthwise_nhwc_holes": Case(("nhwc", "hwc", "nhwc"), holes=2, low=2, high=1, size=7, types=("bf16",) * 3),
     "multiplied": Case(("nhwc", "hwcf", "nhwcf"), low=1, high=1, filters=3),
+    "multiplied_twice": Case(("nhwc", "hwcf", "nhwcf"), strides=2, channels=37, filters=2, types=("bf16",) * 3),
+    "multiplied_nchw": Case(("nchw", "cfhw", "nhwcf"), low=1, high=1, filters=4, fill=False, dynamic="c"),
+    "multiplied_holes": Case(("nhwc", "hwcf", "nhwcf"), low=2, high=2, holes=2, size=6, channels=9, filters=5),
     "plain": Case(("hw", "hw", "hw"), size=40, low=1, high=1),
     "line": Case(("nwc", "wcf", "nwf"), size=50, low=2, window=5),
     "space": Case(("ndhwc", "dhwcf", "ndhwf"), size=6, low=1, high=1, channels=3),
@@ -282,7 +285,7 @@ def test_on_a_device() -> None:
     """The same kernels, whose tasks are work-items; and several blocks along two axes."""
     names = "nhwc_one nchw_strided nhwc_holes nchw_dynamic depthwise_nchw_strided depthwise_relu i8"
     names += " nchw_many_filters nchw_holes nchw_holes_dynamic nchw_uneven_holes bf16_holes f16_holes"
-    names += " one_filter_holes one_filter_far_holes depthwise_nhwc_holes"
+    names += " one_filter_holes one_filter_far_holes depthwise_nhwc_holes multiplied multiplied_twice"
     blocks = Case(("nhwc", "hwc", "nhwc"), batch=1, size=56, channels=128, low=1, high=1)
     cases = {**{name: _CASES[name] for name in names.split()}, "blocks": blocks}
     with devscope.compile(
