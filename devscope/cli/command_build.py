@@ -51,6 +51,12 @@ def execute(arguments: argparse.Namespace) -> int:
         raise OptionError(f"'{source.name}' has no name to make that of the output of", notes=["give --output"])
     else:
         output = source.with_name(f"lib{source.stem}.so") if arguments.shared else source.with_suffix(".dsx")
+    if output.suffix == (".dsx" if arguments.shared else ".so"):
+        how = "with" if arguments.shared else "without"
+        raise OptionError(
+            f"--output {output} does not go {how} --shared",
+            notes=["a program is .dsx, a library for C libNAME.so"],
+        )
     if arguments.shared and arguments.sign_with is not None:
         raise OptionError("--sign-with has no effect on a shared library", notes=["a .dsx file can be signed"])
     require_output(arguments, output if arguments.output is None else arguments.output)

@@ -105,6 +105,8 @@ def _refuse_what_has_no_effect(arguments: argparse.Namespace) -> None:
         raise OptionError("--size has no effect without --random")
     if arguments.output == "-":
         raise OptionError("--output would write among the results that are printed", notes=["name a file"])
+    if arguments.output is not None and arguments.output.endswith(".npy"):
+        raise OptionError("--output writes all results to one .npz file", notes=["name it OUT.npz"])
     if [arguments.file, *arguments.input].count("-") > 1:
         raise OptionError("standard input can be read once only: '-' is given more than once")
 
