@@ -110,7 +110,16 @@ def _settings(
     limits = checked_limits(_as_mapping("memory_limits", memory_limits, {"opencl:0": "64MiB"}))
     thread_count(threads)
     options = CompileOptions(targets=target_overrides(mapping), memory_limits=limits, **plain)
-    return options, mapping, cache, threads
+    return options, mapping, _checked_cache(cache), threads
+
+
+def _checked_cache(cache: bool) -> bool:
+    if not isinstance(cache, bool):  # pyright: ignore[reportUnnecessaryIsInstance]
+        raise OptionError(
+            f"'cache' is {cache!r}, and not True or False",
+            notes=["another folder for the cache is named by the environment variable DEVSCOPE_CACHE_DIR"],
+        )
+    return cache
 
 
 @contextmanager
@@ -258,7 +267,7 @@ def load(
     """
     from devscope.runtime.executable import Executable
 
-    store = "default" if cache else None
+    store = "default" if _checked_cache(cache) else None
     return Executable.load(path, checked_mapping(devices), store, trusted_keys=trusted_keys, threads=threads)
 
 

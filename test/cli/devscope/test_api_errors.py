@@ -220,3 +220,9 @@ def test_what_is_no_path(path: Any) -> None:
         devscope.compile(TANH, machine=path)
     with pytest.raises(OptionError, match=rf"a key is {path!r}, which is no path"):
         sign(b"", path)
+
+
+@pytest.mark.parametrize("call", [devscope.compile, devscope.load, devscope.run])
+def test_no_folder_is_a_cache(call: Any) -> None:
+    with pytest.raises(OptionError, match=r"'cache' is 'folder', and not True or False\n.*DEVSCOPE_CACHE_DIR"):
+        call(TANH, cache="folder")
