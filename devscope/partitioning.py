@@ -179,6 +179,8 @@ class Offers:
     costs: CostModel
     search: Callable[[Sequence[CostRow]], Sequence[Placed]]
     """What a search decides of the functions, with rows of costs."""
+    literals: Mapping[str, memoryview]
+    """See `ParsedSource.literals`."""
 
 
 @depth_reported()
@@ -213,7 +215,7 @@ def offers_of(source: Any, options: CompileOptions) -> Offers:
         assert isinstance(chosen.costs, Costs)
         return searched(module, backends, replace(chosen, costs=replace(chosen.costs, rows=rows)))
 
-    return Offers(session, [*found, *offers(module, backends, chosen)], chosen.costs, search)
+    return Offers(session, [*found, *offers(module, backends, chosen)], chosen.costs, search, parsed.literals)
 
 
 def _offers_of_stablehlo(

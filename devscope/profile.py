@@ -13,7 +13,7 @@ import math
 import statistics
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -28,6 +28,7 @@ from devscope.api import compile
 from devscope.compile_options import CompileOptions
 from devscope.dialects.names import op_name
 from devscope.errors import DevscopeError, LoweringError
+from devscope.frontends.mlir import read_module
 from devscope.machine_name import machine_name
 from devscope.partitioning import Offers, offers_of
 from devscope.passes.device_partition.candidates import Candidate
@@ -159,7 +160,7 @@ class Profiler:
         for key, (name, chosen) in ways.items():
             module = partitioned_alone(placed.graph, chosen, placed.several_devices)
             try:
-                executable = _loaded(self._offers.session.to_mlir(module), "cpu:0", False)
+                executable = self._loaded(module, "cpu:0", False)
             except DevscopeError as error:
                 self.left_out.append((name, error.message))
                 continue
@@ -174,9 +175,7 @@ class Profiler:
         module, types = standalone(subject.graph, subject.candidate)
         device = subject.candidate.spec.device
         generated = subject.candidate.spec.backend is None
-        with _loaded(
-            self._offers.session.to_mlir(module), device if generated else "cpu:0", generated
-        ) as executable:
+        with self._loaded(module, device if generated else "cpu:0", generated) as executable:
             taken, given = types
             unknown = self._offers.costs.dynamic_size
             values = [_argument(type_, number, unknown) for number, type_ in enumerate(taken)]
@@ -184,9 +183,9 @@ class Profiler:
         copied = _copies(self._offers.costs, device, taken) + _copies(self._offers.costs, device, given, True)
         return max(seconds - copied, seconds * _LEAST_SHARE)
 
-
-def _loaded(module: Any, default: str, generated: bool) -> Executable:
-    return compile(module, default=default, arguments="open" if generated else "host", cache=False)
+    def _loaded(self, module: ModuleOp, default: str, generated: bool) -> Executable:
+        source = replace(read_module(self._offers.session.to_mlir(module)), literals=self._offers.literals)
+        return compile(source, default=default, arguments="open" if generated else "host", cache=False)
 
 
 def _copies(costs: CostModel, device: str, types: Iterable[Any], back: bool = False) -> float:

@@ -31,6 +31,7 @@ from devscope.lowering.kernels.table import Choice, Row
 from devscope.lowering.kernels.templates import Template
 from devscope.pipeline import compile_source
 from devscope.runtime.executable import Executable
+from devscope.runtime.state import seen_entries, states_of
 
 LEAST_GAIN = 1.02
 """What a row must make the program faster by to be taken, twice: times are not more exact."""
@@ -97,7 +98,8 @@ class Tuner:
 
         program = compile_source(source, options, observe)
         self.classes: Sequence[SizeClass] = classes
-        self.entries, self.closed = program.entries, program.report.get("closed", ())
+        self.entries = seen_entries(program.entries, states_of(program))
+        self.closed = program.report.get("closed", ())
         self.interrupted = False
 
     def tune(

@@ -168,7 +168,7 @@ class _Call:
         self._values = [random_array((0, number), spec, size) for number, spec in enumerate(specs)]
 
     def __call__(self, executable: Executable) -> Any:
-        return executable.run(self._name, *self._values)
+        return executable.run_arrays(self._name, self._values)
 
 
 @contextmanager

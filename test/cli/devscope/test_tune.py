@@ -124,6 +124,26 @@ class Quiet:
         pass
 
 
+STATE = """
+ml_program.global private mutable @total(dense<0.0> : tensor<20x40xf32>) : tensor<20x40xf32>
+func.func @main(%a: tensor<20x30xf32>, %b: tensor<30x40xf32>) -> tensor<20x40xf32> {
+  %c = ml_program.global_load @total : tensor<20x40xf32>
+  %r = linalg.matmul ins(%a, %b : tensor<20x30xf32>, tensor<30x40xf32>)
+    outs(%c : tensor<20x40xf32>) -> tensor<20x40xf32>
+  ml_program.global_store @total = %r : tensor<20x40xf32>
+  return %r : tensor<20x40xf32>
+}
+"""
+
+
+def test_programs_that_keep_state(cli: Cli, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (folder / "state.mlir").write_text(STATE)
+    monkeypatch.setattr(tune, "ratio_of_times", ratios(1.0))
+    monkeypatch.setattr(tune, "_candidates", first_candidates(1))
+    outcome = cli("tune", "state.mlir")
+    assert "; 1 tried" in outcome.out, outcome
+
+
 def test_limits_of_time(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
     assert "; 0 tried" in cli("tune", "products.mlir", "--time-limit", "0").out
     monkeypatch.setattr(tune, "ratio_of_times", ratios(1.0))

@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 from typing import Any, ClassVar
 
+import numpy as np
 import pytest
 from partitioned import Claimer, chain, module_of, partitioned
 from partitioned import registered_kinds as registered_kinds
@@ -18,6 +19,7 @@ from devscope.cli.main import main
 from devscope.compile_options import CompileOptions
 from devscope.dialects.names import op_name
 from devscope.errors import LoweringError, OptionError
+from devscope.frontends import ImportedSource
 from devscope.passes.device_partition import PartitionOptions, searched
 from devscope.passes.device_partition.candidates import Candidate, candidates
 from devscope.passes.device_partition.claims import Claims
@@ -332,6 +334,18 @@ def test_profile_of_what_is_the_same() -> None:
     text = chain("  %0 = math.tanh %x : !t\n  %1 = math.tanh %0 : !t\n  %r = math.tanh %1 : !t\n")
     profiler = Profiler(text + text.replace("@f", "@g"), CompileOptions(partition="search"), lambda call: 1.0)
     assert [len(one.candidate.nodes) for one in profiler.subjects] == [1, 2, 3]
+
+
+def test_profile_of_weights_that_mlir_does_not_have() -> None:
+    text = """func.func @main(%x: tensor<4xf32>) -> tensor<4xf32> {
+      %w = arith.constant dense_resource<w> : tensor<4xf32>
+      %0 = arith.addf %x, %w : tensor<4xf32>
+      return %0 : tensor<4xf32>
+    }"""
+    source = ImportedSource("model", text.encode(), literals={"w": memoryview(np.ones(4, np.float32)).cast("B")})
+    profiler = Profiler(source, CompileOptions(partition="search"), lambda call: (call(), 1.0)[1])
+    assert [row.seconds for _, row, _ in profiler.measured([]) if row is not None] == [1.0]
+    assert profiler.left_out == []
 
 
 def test_profile_of_partitions_as_a_whole() -> None:
