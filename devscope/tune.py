@@ -24,9 +24,8 @@ from devscope.api import executable_for
 from devscope.compile_options import CompileOptions
 from devscope.errors import LoweringError, ScheduleFileError
 from devscope.lowering.cpu.kernel_tables import built_in_rows, templates, user_rows
-from devscope.lowering.interop.diagnostics import decode_location
 from devscope.lowering.kernels.row_file import row_toml
-from devscope.lowering.kernels.schedule_report import named_sizes
+from devscope.lowering.kernels.schedule_report import named_sizes, place_of
 from devscope.lowering.kernels.table import Choice, Row
 from devscope.lowering.kernels.templates import Template
 from devscope.pipeline import compile_source
@@ -201,8 +200,7 @@ def size_classes(chosen: Sequence[Choice], instructions: str) -> list[SizeClass]
         least = {name: size // 2 + 1 for name, size in most.items()}
         unknown = [name for name, size in choice.sizes.items() if size is None]
         pattern = Row(choice.kind, "", choice.element, {}, most, least, unknown, choice.contiguous, instructions)
-        where = decode_location(choice.location) or "-"
-        what = f"{where}: {choice.operation}, {named_sizes(choice.sizes)}, {choice.element}"
+        what = f"{place_of(choice.location)}: {choice.operation}, {named_sizes(choice.sizes)}, {choice.element}"
         found.setdefault(repr(pattern), (-math.prod(known.values()), SizeClass(what, row, pattern, bool(unknown))))
     return [each for _, each in sorted(found.values(), key=lambda pair: pair[0])]
 

@@ -172,7 +172,9 @@ class _Checker:
 
 def row_toml(row: Row, comment: str = "") -> str:
     """A row as a file has it; ``comment`` goes above it, line by line."""
-    lines = [f"# {line}" for line in comment.splitlines()]
+    # Names of files and nodes have characters that TOML's comments must not have.
+    legal = "".join(char if char.isprintable() or char == "\n" else "?" for char in comment)
+    lines = [f"# {line}" for line in legal.splitlines()]
     lines += [f"[[{row.kind}]]", f'template = "{row.template}"', f'element = "{row.element}"']
     lines += [f'{key} = "{value}"' for key in ("contiguous", "instructions") if (value := getattr(row, key))]
     lines += [f"{key} = {_inline(value)}" for key in ("at_least", "at_most") if (value := getattr(row, key))]

@@ -7,7 +7,7 @@ from devscope.errors import SourceLocation
 from devscope.lowering import mlir_util
 from devscope.lowering.interop import bindings
 from devscope.lowering.interop.bindings import ir
-from devscope.lowering.interop.diagnostics import decode_location
+from devscope.lowering.interop.diagnostics import decode_location, location_parts
 from devscope.lowering.kernels.table import Choice, Schedules
 
 NOTED = "devscope.noted"
@@ -28,11 +28,17 @@ class ScheduleReport:
 
     def __str__(self) -> str:
         lines = [
-            *((decode_location(choice.location), _line(choice)) for choice in self.chosen),
-            *((decode_location(op.location), _loops(op)) for op in _operations(self._module)),
+            *((choice.location, _line(choice)) for choice in self.chosen),
+            *((op.location, _loops(op)) for op in _operations(self._module)),
         ]
-        lines.sort(key=lambda line: _order(line[0]))
-        return "".join(f"{'-' if location is None else location}: {text}\n" for location, text in lines)
+        lines.sort(key=lambda line: _order(decode_location(line[0])))
+        return "".join(f"{place_of(location)}: {text}\n" for location, text in lines)
+
+
+def place_of(location: Any) -> str:
+    """For people: the position in the source, else what the operation is called there, as a node of ONNX is."""
+    names = (part for part in location_parts(location) if isinstance(part, str))
+    return str(decode_location(location) or next(names, "-"))
 
 
 def _order(location: SourceLocation | None) -> tuple[bool, str, int, int]:
@@ -45,7 +51,8 @@ def _line(choice: Choice) -> str:
     what = f"{choice.operation}, {named_sizes(choice.sizes)}, {choice.element}"
     if choice.within is not None:
         whose = "loops" if choice.kind == "loops" else "kernel"
-        return f"{what}: in the {whose} of {decode_location(choice.within.location) or choice.within.operation}"
+        place = place_of(choice.within.location)
+        return f"{what}: in the {whose} of {choice.within.operation if place == '-' else place}"
     if choice.row is None:
         return f"{what}: loops over rows"
     return f"{what}: {choice.row.template} with {named_sizes(choice.row.numbers)} ({choice.row.place})"

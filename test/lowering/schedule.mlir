@@ -2,13 +2,13 @@
 
 // A line for every operation of the host, in the order of the source: the kernel and the row that it is made with, or
 // loops. The processor is said here so that the rows are the same on every machine.
+// What has no place in a file comes last, by its name.
 
 // CHECK:      {{.*}}schedule.mlir:18:8: linalg.contract, b 1, m 64, n 512, k 784, f32: contraction with rows [[#]], columns
 // CHECK-SAME:   (avx512.toml, contraction [[#]])
 // CHECK:      {{.*}}schedule.mlir:19:8: linalg.generic, b 1, m 64, n 512, f32: in the kernel of {{.*}}schedule.mlir:18:8
 // CHECK:      {{.*}}schedule.mlir:31:8: linalg.contract, b 1, m 1, n 32, k 512, f32: narrow with columns
 // CHECK:      {{.*}}schedule.mlir:35:8: linalg.contract, b 1, m ?, n ?, k ?, f64: contraction with rows
-// CHECK:      {{.*}}schedule.mlir:36:8: linalg.{{.*}} f64:
 func.func @main(%x: tensor<64x784xf32>, %w: tensor<784x512xf32>, %b: tensor<512xf32>, %v: tensor<?x?xf64>)
     -> (tensor<64x512xf32>, tensor<1x32xf32>, tensor<?x?xf64>)
     attributes {device.target = #device.target<"cpu", {cpu = "x86-64-v4"}>} {
@@ -34,7 +34,7 @@ func.func @main(%x: tensor<64x784xf32>, %w: tensor<784x512xf32>, %b: tensor<512x
   %e2 = tensor.empty(%n, %n) : tensor<?x?xf64>
   %d = linalg.matmul ins(%v, %v : tensor<?x?xf64>, tensor<?x?xf64>) outs(%e2 : tensor<?x?xf64>) -> tensor<?x?xf64>
   %t = linalg.reduce ins(%d : tensor<?x?xf64>) outs(%d : tensor<?x?xf64>) dimensions = []
-    (%a: f64, %o: f64) { %s = arith.mulf %a, %a : f64 linalg.yield %s : f64 }
+    (%a: f64, %o: f64) { %s = arith.mulf %a, %a : f64 linalg.yield %s : f64 } loc("squares")
   return %r, %q, %t : tensor<64x512xf32>, tensor<1x32xf32>, tensor<?x?xf64>
 }
 
@@ -74,3 +74,5 @@ func.func @shared(%w: tensor<32x192xf32>, %x: tensor<4x192x784xf32>, %u: tensor<
   %q = linalg.matmul ins(%u, %v : tensor<384x192xf32>, tensor<192x768xf32>) outs(%g : tensor<384x768xf32>) -> tensor<384x768xf32>
   return %r, %q : tensor<4x32x784xf32>, tensor<384x768xf32>
 }
+
+// CHECK:      squares: linalg.reduce, ? x ?, f64: loops

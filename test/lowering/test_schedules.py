@@ -86,7 +86,7 @@ def test_rows_are_written_as_they_are_read() -> None:
         "avx2",
         5,
     )
-    (again,) = user_rows(row_toml(row, "why\nso"), "a.toml")
+    (again,) = user_rows(row_toml(row, "why\nso\x01\r\x7f"), "a.toml")
     assert again == Row(**{**vars(row), "place": "a.toml, contraction 1"})
 
 
