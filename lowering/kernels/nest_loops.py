@@ -19,6 +19,7 @@ from devscope.lowering.kernels.vector_bodies import (
     is_vectorisable,
     load_vector,
 )
+from devscope.lowering.kernels.vector_extrema import ExtremumLoop, are_extrema
 from devscope.lowering.kernels.vector_loops import VectorLoop, can_reduce, lanes_of_loop, lanes_of_sums
 from devscope.lowering.mlir_util import Builder
 
@@ -116,7 +117,10 @@ class Emitter:
             lanes = lanes_of_sums(nest, order[-1], self._numbers)
         else:
             lanes = lanes_of_loop(nest, order[-1], self._numbers.get("vector", 0))
-        return VectorLoop(nest, order[-1], lanes, self._used) if lanes else None
+        if not lanes:
+            return None
+        kind = ExtremumLoop if self._sums and are_extrema(nest, lanes) else VectorLoop
+        return kind(nest, order[-1], lanes, self._used)
 
     def _level(
         self,

@@ -97,6 +97,7 @@ class VectorLoop:
         self._sums_at_once = max(1, _AT_ONCE // registers)
         self._combiners: list[Any] = combiners(nest.op)  # none is None where they are used
         self._arguments = list(mlir_util.entry_block(nest.op).arguments)
+        self._yielded = list(mlir_util.children(nest.op)[-1].operands)
 
     def write(self, build: Builder, bounds: tuple[Any, Any], indices: Indices, loaded: Loaded) -> None:
         """All iterations write results of their own. ``loaded``: inputs that are the same for all, by number."""
@@ -112,13 +113,13 @@ class VectorLoop:
         self, build: Builder, bounds: tuple[Any, Any], indices: Indices, loaded: Loaded, carried: Sequence[Any]
     ) -> list[Any]:
         """All iterations are combined with ``carried``, a number for each result."""
-        lanes, count, length = self._lanes, len(carried), _length(bounds)
-        sums = self._neutral(build, [value.type for value in carried])
+        lanes, length, sums = self._lanes, _length(bounds), self._first(build, carried)
+        count = len(sums)
         begin, whole = bounds[0], _whole_steps(build, *bounds, lanes)
 
         def add(inside: Builder, index: Any, values: list[Any], mask: Any = None) -> list[Any]:
             here = {**indices, self._loop: index}
-            made = self._values(inside, here, loaded, values, mask)
+            made = self._add(inside, here, loaded, values, mask)
             if mask is None:
                 return made
             return [
@@ -143,6 +144,17 @@ class VectorLoop:
         if length is None or length >= lanes:
             sums = for_loop(build, (begin, whole, build.constant(lanes)), sums, add)
         sums = self._rest(build, bounds, whole, sums, lambda inside, mask: add(inside, whole, sums, mask))
+        return self._last(build, sums, carried)
+
+    def _first(self, build: Builder, carried: Sequence[Any]) -> list[Any]:
+        """What changes nothing, as vectors."""
+        return self._neutral(build, [value.type for value in carried])
+
+    def _add(self, build: Builder, here: Indices, loaded: Loaded, old: Sequence[Any], mask: Any) -> list[Any]:
+        return self._values(build, here, loaded, old, mask)
+
+    def _last(self, build: Builder, sums: Sequence[Any], carried: Sequence[Any]) -> list[Any]:
+        """All elements of vectors, combined with ``carried``."""
         each = zip(self._combiners, sums, carried, strict=True)
         return [across(build, op.name.partition(".")[2], vector, number) for op, vector, number in each]
 
@@ -276,6 +288,17 @@ class VectorLoop:
 
     def _values(self, build: Builder, here: Indices, loaded: Loaded, old: Sequence[Any], mask: Any) -> list[Any]:
         """What the body yields, as vectors; ``old``: of the results, None where it does not use them."""
+        return self._values_of(build, self._yielded, here, loaded, old, mask)
+
+    def _values_of(
+        self,
+        build: Builder,
+        values: Sequence[Any],
+        here: Indices,
+        loaded: Loaded,
+        old: Sequence[Any],
+        mask: Any,
+    ) -> list[Any]:
         mapping = {self._arguments[number]: value for number, value in loaded.items()}
         for number, operand in enumerate(self._nest.operands[: self._nest.inputs]):
             if self._used[number] and number not in loaded:
@@ -283,8 +306,8 @@ class VectorLoop:
         for argument, value in zip(self._arguments[self._nest.inputs :], old, strict=True):
             if value is not None:
                 mapping[argument] = value
-        made = clone_as_vectors(build, self._nest.op, mapping, here, self._loop, self._lanes, mask)
-        return [as_vector(build, value, self._lanes) for value in made]
+        clone_as_vectors(build, self._nest.op, mapping, here, self._loop, self._lanes, mask)
+        return [as_vector(build, mapping.get(value, value), self._lanes) for value in values]
 
     def _load_results(self, build: Builder, here: Indices, mask: Any) -> list[Any]:
         results = enumerate(self._nest.results, self._nest.inputs)

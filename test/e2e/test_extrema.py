@@ -184,6 +184,43 @@ def test_numbers_of_rows_beside_nan() -> None:
         np.testing.assert_array_equal(rows.run(type_, x), np.fmax.reduce(x, axis=1))
 
 
+def _row_extremum(operation: str, type_: str) -> str:
+    start = literal(-np.inf if operation == "maximumf" else np.inf, type_)
+    return f"""
+        func.func @{operation}_{type_}(%x: tensor<8x?x{type_}>) -> tensor<8x{type_}> {{
+          %start = arith.constant dense<{start}> : tensor<8x{type_}>
+          %0 = linalg.reduce {{arith.{operation}}} ins(%x : tensor<8x?x{type_}>) outs(%start : tensor<8x{type_}>)
+            dimensions = [1]
+          return %0 : tensor<8x{type_}>
+        }}
+    """
+
+
+def test_extrema_along_rows() -> None:
+    """By their bits, where rows fill vectors: of zeros, of negative numbers, and where a NaN has a sign."""
+    operations, types = ("maximumf", "minimumf"), ("f16", "f32", "f64")
+    rows = devscope.compile("".join(_row_extremum(name, type_) for name in operations for type_ in types))
+    rng = np.random.default_rng(0)
+    few = (
+        (0.0, -0.0),
+        (-0.0, -1),
+        (0.0, 3),
+        (-1, -2, -1e-40),
+        (1, np.inf),
+        (-np.inf, -3),
+        (1, np.nan),
+        (-1, -np.nan),
+    )
+    for length in (0, 1, 16, 37, 300):
+        x = np.stack([rng.choice(np.array(numbers), length) for numbers in few])
+        for name, type_ in itertools.product(operations, types):
+            with np.errstate(under="ignore"):
+                given = x.astype(DTYPES[type_])
+            start = -np.inf if name == "maximumf" else np.inf
+            found: Any = rows.run(f"{name}_{type_}", given)
+            check(name, found, [(start, *row) for row in given])
+
+
 KERNEL = """
 #dev = #device.scope<"opencl", 0 : i64, "", "">
 func.func private @extrema(%x: memref<?xf32>, %y: memref<?xf32>, %p: memref<?xf32>, %q: memref<?xf32>,
