@@ -341,13 +341,22 @@ class RowGroup:
         launched = [nest for nest in self.nests if nest.op.name not in ("linalg.fill", "memref.copy")]
         if len(launched) > 1 and (work := self._work()) is not None and work < little:
             return True
+        # What stands side by side is in one row, so that vectors take it, also where the first axis is summed up.
+        while self.rows and not self._is_shared(by_rows=True):
+            if not self._is_shared(by_rows=False):
+                return False
+            self.rows -= 1
+        rows = self.row_count()
+        return self.rows > 0 and (rows is None or rows >= _LEAST_ROWS)
+
+    def _is_shared(self, *, by_rows: bool) -> bool:
+        """Whether several members use the same long parts of a buffer; ``by_rows``: of the row that they write."""
         seen: dict[Any, int] = {}
         for nest in self.nests:
-            for value in {o.value for o in nest.operands if o.is_buffer and len(o.dims) > self.rows}:
+            first = nest.results[0].dims[: self.rows]
+            used = [o for o in nest.operands if o.is_buffer and len(o.dims) > self.rows]
+            for value in {o.value for o in used if not by_rows or o.dims[: self.rows] == first}:
                 seen[value] = seen.get(value, 0) + 1
-        rows = self.row_count()
-        if rows is not None and rows < _LEAST_ROWS:
-            return False
         return any(count > 1 and _is_long(value, self.rows) for value, count in seen.items())
 
 

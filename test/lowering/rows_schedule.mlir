@@ -50,3 +50,27 @@ func.func @widened(%x: tensor<64x128xf32>) -> tensor<64x128xf32> {
   } -> tensor<64x128xf32>
   return %result : tensor<64x128xf32>
 }
+
+// Sums over an axis in front of others: rows are those of the axes that stand before it, of which there may be none.
+// CHECK:      linalg.fill, rows 16, columns 64, f32: loops over rows
+// CHECK:      linalg.reduce, rows 16, columns 2048, f32: in the loops of
+// CHECK:      linalg.generic, rows 16, columns 2048, f32: in the loops of
+func.func @middle(%x: tensor<16x32x64xf32>) -> tensor<16x64xf32> {
+  %least = arith.constant 0xFF800000 : f32
+  %zero = arith.constant 0.0 : f32
+  %e = tensor.empty() : tensor<16x64xf32>
+  %first = linalg.fill ins(%least : f32) outs(%e : tensor<16x64xf32>) -> tensor<16x64xf32>
+  %max = linalg.reduce {arith.maximumf} ins(%x : tensor<16x32x64xf32>) outs(%first : tensor<16x64xf32>)
+    dimensions = [1]
+  %z = linalg.fill ins(%zero : f32) outs(%e : tensor<16x64xf32>) -> tensor<16x64xf32>
+  %sum = linalg.generic {indexing_maps = [affine_map<(i, j, k) -> (i, j, k)>, affine_map<(i, j, k) -> (i, k)>,
+      affine_map<(i, j, k) -> (i, k)>], iterator_types = ["parallel", "reduction", "parallel"]}
+    ins(%x, %max : tensor<16x32x64xf32>, tensor<16x64xf32>) outs(%z : tensor<16x64xf32>) {
+  ^bb0(%a: f32, %m: f32, %o: f32):
+    %d = arith.subf %a, %m : f32
+    %p = math.exp %d : f32
+    %s = arith.addf %p, %o : f32
+    linalg.yield %s : f32
+  } -> tensor<16x64xf32>
+  return %sum : tensor<16x64xf32>
+}
