@@ -6,6 +6,7 @@ is computed in, and in an order that suits the kernel. An image without any of t
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import product
 from math import prod
 
 from devscope.lowering.interop.bindings import ir
@@ -13,7 +14,7 @@ from devscope.lowering.kernels.contraction_operands import element_bytes
 from devscope.lowering.kernels.index_text import Index, IndexText
 from devscope.lowering.kernels.windowed import FLAT, Windowed, converted, element_of, mask_text, strides_of, zero
 
-_MOST_SPREAD = 4
+_MOST_SPREAD = 8
 """Steps by which vectors are taken apart as they are packed; with longer ones, elements are packed one by one."""
 
 
@@ -136,7 +137,8 @@ class ImageBlock:
         for number, size in reversed(self.sizes(text, self.block).items()):
             strides[number] = total
             spread = self.spread(number)
-            total = text.mul(total, text.mul(self._part(text, number), spread) if spread > 1 else size)
+            apart = spread > 1 or self.found.axes[number].repeats > 1
+            total = text.mul(total, text.mul(self._part(text, number), spread) if apart else size)
         return strides, total
 
     def strides_in_place(self) -> dict[int, Index]:
@@ -145,7 +147,7 @@ class ImageBlock:
 
     def _part(self, text: IndexText, number: int) -> Index:
         """How far elements behind each other, which do not stand side by side, are apart in a packed block."""
-        size = self._size(text, number, self.block)
+        size = text.mul(self._size(text, number, self.block), self.found.axes[number].repeats)
         return text.mul(text.ceildiv(size, self.spread(number) * self.lanes), self.lanes)
 
     @property
@@ -171,7 +173,8 @@ class ImageBlock:
         """Where a block whose results begin at ``first`` begins in the image, or in front of it."""
         begins: dict[int, Index] = {}
         for number, axis in enumerate(self.found.axes):
-            at: Index = 0 if axis.outer is None else text.mul(first.get(axis.outer, 0), axis.step)
+            outer = 0 if axis.outer is None else text.div(first.get(axis.outer, 0), axis.repeats)
+            at: Index = text.mul(outer, axis.step)
             begins[number] = text.sub(at, f"%low{number}") if axis.place.checked else at
         return begins
 
@@ -230,7 +233,7 @@ class ImageBlock:
 
     def _size(self, text: IndexText, number: int, of: Callable[[int], Index]) -> Index:
         axis = self.found.axes[number]
-        outer = 1 if axis.outer is None else of(axis.outer)
+        outer = 1 if axis.outer is None else text.div(of(axis.outer), axis.repeats)
         inner = 1 if axis.inner is None else self.extent(axis.inner)
         # No result or no window is a block of nothing.
         size = text.add(text.mul(text.sub(outer, 1), axis.step), text.mul(text.sub(inner, 1), axis.dilation), 1)
@@ -309,26 +312,23 @@ class ImageBlock:
         behind it is packed later, or not read."""
         first, last = run[0], run[-1]
         axis, spread = self.found.axes[first], self.spread(last)
-        if self._stride(last) != 1 or axis.place.holes != 1 or spread > _MOST_SPREAD:
+        if self._stride(last) != 1 or axis.place.holes != 1 or self._read_at_once > _MOST_SPREAD * self.lanes:
             with text.loop(0, sizes[last]) as index:
                 at: Index = text.add(begins[last], index)
                 ok = inside
                 if axis.place.checked:
                     at, here = self._inside(text, last, at)
                     ok = here if ok is None else text.define(f"arith.andi {ok}, {here} : i1")
-                at, to = text.div(at, axis.repeats), index
+                to = text.mul(text.div(index, spread), axis.repeats)
                 if spread > 1:
-                    to = text.add(
-                        text.mul(text.rem(index, spread), self._part(text, last)), text.div(index, spread)
-                    )
-                self._pack_element(
-                    text, text.add(source, text.mul(at, f"%stride{last}")), text.add(target, to), ok
-                )
+                    to = text.add(text.mul(text.rem(index, spread), self._part(text, last)), to)
+                at = text.add(source, text.mul(at, f"%stride{last}"))
+                for number in range(axis.repeats):
+                    self._pack_element(text, at, text.add(target, to, number), ok)
             return
         width: Index = 1 if first == last else sizes[last]
-        size = text.mul(text.div(sizes[first], axis.repeats), width)
-        begin = text.div(begins[first], axis.repeats)
-        source = text.add(source, text.mul(begin, f"%stride{first}" if width != 1 else 1))
+        size = text.mul(sizes[first], width)
+        source = text.add(source, text.mul(begins[first], f"%stride{first}" if width != 1 else 1))
         low: Index = 0
         high = size
         if axis.place.checked:
@@ -336,7 +336,7 @@ class ImageBlock:
             high = text.mul(text.clamp(text.sub(f"%size{first}", begins[first]), sizes[first]), width)
         if inside is not None:
             high = text.select(inside, high, 0)
-        part = self._part(text, last) if spread > 1 else self.lanes
+        part = self._part(text, last) if spread > 1 else 0
         self._pack_vectors(text, source, target, size, low, high, spread, part, in_order)
 
     def _pack_vectors(
@@ -353,32 +353,39 @@ class ImageBlock:
     ) -> None:
         """Elements ``low`` to ``high`` of ``size`` are in the image. Only where rows are ``in_order``, more may be
         written behind them."""
-        found, of, lanes = self.found, self.found.element, self.lanes
-        x, count, repeats = element_of(found.image.value), self._read_at_once, self._repeats
-        parts = count * repeats // lanes
-        wide, stored = f"vector<{count}x{x}>", f"vector<{lanes}x{of}>"
-        with text.loop(0, size, count) as index:
-            mask = mask_text(text, text.sub(high, index), None if low == 0 else text.sub(low, index), count)
-            read, made = text.new(), text.new()
-            at = text.value(text.add(source, index))
-            types = f"{FLAT.format(x)}, vector<{count}xi1>, {wide} into {wide}"
-            text.lines.append(f"{read} = vector.maskedload %X[{at}], {mask}, %outside_{count} : {types}")
-            text.lines += converted(made, read, x, of, str(count), found.x)
+        of, lanes, repeats = self.found.element, self.lanes, self._repeats
+        stored = f"vector<{lanes}x{of}>"
+        with text.loop(0, size, self._read_at_once) as index:
             to = text.add(target, text.mul(text.div(index, spread), repeats))
-            for number in range(parts):
-                each = made
+            read = [self._read(text, source, index, first, count, low, high) for first, count in self._reads]
+            # In this order: behind what there is of a residue, vectors have elements in the place of the next one.
+            for residue, (number, (first, count)) in product(range(spread), enumerate(self._reads)):
+                each = read[number]
                 if spread > 1 or repeats > 1:
-                    first = number if spread > 1 else number * lanes
-                    places = [(lane * spread + first) // repeats for lane in range(lanes)]
+                    groups = ((number * lanes + lane) // repeats for lane in range(lanes))
+                    places = [group * spread + residue - first for group in groups]
                     type_ = f"vector<{count}x{of}>"
-                    each = text.define(f"vector.shuffle {made}, {made} {places} : {type_}, {type_}")
-                at = text.value(text.add(to, text.mul(number, part)))
+                    each = text.define(f"vector.shuffle {each}, {each} {places} : {type_}, {type_}")
+                at = text.value(text.add(to, text.mul(residue, part), number * lanes))
                 if in_order:
                     text.lines.append(f"vector.store {each}, %packed_x[{at}] : memref<?x{of}>, {stored}")
                     continue
-                assert parts == 1
+                assert spread == repeats == 1
                 left, types = mask_text(text, text.sub(size, index), None, lanes), f"vector<{lanes}xi1>, {stored}"
                 text.lines.append(f"vector.maskedstore %packed_x[{at}], {left}, {each} : memref<?x{of}>, {types}")
+
+    def _read(
+        self, text: IndexText, source: Index, index: Index, first: int, count: int, low: Index, high: Index
+    ) -> str:
+        """``count`` elements of a row from ``index + first`` on, of which those ``low`` to ``high`` are there."""
+        x, begin = element_of(self.found.image.value), text.add(index, first)
+        mask = mask_text(text, text.sub(high, begin), None if low == 0 else text.sub(low, begin), count)
+        made, wide = text.new(), f"vector<{count}x{x}>"
+        at = text.value(text.add(source, begin))
+        types = f"{FLAT.format(x)}, vector<{count}xi1>, {wide} into {wide}"
+        read = text.define(f"vector.maskedload %X[{at}], {mask}, %outside_{count} : {types}")
+        text.lines += converted(made, read, x, self.found.element, str(count), self.found.x)
+        return made
 
     @property
     def _repeats(self) -> int:
@@ -387,16 +394,26 @@ class ImageBlock:
     @property
     def _read_at_once(self) -> int:
         """Elements along the axis of vectors that become whole ones."""
-        if self._repeats > 1:
-            return self.lanes // self._repeats if self.lanes % self._repeats == 0 else self.lanes
-        return self.lanes * (1 if self.vectors is None else self.spread(self.vectors))
+        groups = self.lanes // self._repeats if self.lanes % self._repeats == 0 else self.lanes
+        return groups * (1 if self.vectors is None else self.spread(self.vectors))
+
+    @property
+    def _reads(self) -> list[tuple[int, int]]:
+        """Where these begin that a vector of the block has elements of, or vectors of the same place, and how many
+        are read, a power of two: of other vectors LLVM makes single elements."""
+        spread, repeats = 1 if self.vectors is None else self.spread(self.vectors), self._repeats
+        made: list[tuple[int, int]] = []
+        for begin in range(0, self._read_at_once // spread * repeats, self.lanes):
+            first, last = begin // repeats, (begin + self.lanes - 1) // repeats
+            made.append((first * spread, 1 << ((last - first + 1) * spread - 1).bit_length()))
+        return made
 
     def constants(self) -> list[str]:
         """Lines for what is outside of the image."""
         found = self.found
         x = element_of(found.image.value)
         outside = (found.image.outside or "").rpartition(" : ")[0] or zero(x)
-        counts = {self.lanes, self._read_at_once}
+        counts = {count for _, count in self._reads}
         return [
             f"%outside_x = arith.constant {outside} : {x}",
             *(f"%outside_{n} = arith.constant dense<{outside}> : vector<{n}x{x}>" for n in sorted(counts)),

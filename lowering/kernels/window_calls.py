@@ -52,7 +52,7 @@ class Call:
         self.written_out = self._written_out(unrolled(row))
         found, pixels = self.found, row.numbers["pixels"]
         columns = unit = lcm(self.lanes, *(axis.repeats for axis in found.axes))
-        if any(axis.inner is not None and axis.outer == plan.side_by_side for axis in found.axes):
+        if plan.contiguous() == "pixels":
             columns *= _VECTORS  # windows share columns
         blocks = block_extents(found, [plan.side_by_side], {}, columns, row.numbers["elements"])
         if blocks[plan.side_by_side] != found.extent(plan.side_by_side):

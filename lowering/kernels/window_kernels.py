@@ -44,7 +44,8 @@ class Plan:
     def contiguous(self) -> str:
         """What stands side by side in the result: ``"pixels"``, along which windows move, or ``"channels"``."""
         number = self.found.axis_with(self.side_by_side)
-        return "channels" if number is None or self.found.axes[number].inner is None else "pixels"
+        is_alone = number is None or self.found.axes[number].inner is None
+        return "channels" if is_alone or self.side_by_side in self.found.axes_of_weights else "pixels"
 
     def sizes(self) -> dict[str, int | None]:
         found = self.found

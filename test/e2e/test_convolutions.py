@@ -227,6 +227,9 @@ _CASES = {
     "nchw_to_nhwc": Case(("nchw", "fchw", "nhwf"), low=1, high=1, strides=2),
     "pointwise": Case(_NHWC, window=1, channels=40, filters=24),
     "groups_nhwc": Case(("nhwgc", "hwgcf", "nhwgf"), groups=3, low=1, high=1),
+    "groups_odd": Case(("nhwgc", "hwgcf", "nhwgf"), groups=5, channels=2, filters=3, low=1, high=1),
+    "groups_even": Case(("nhwgc", "ghwcf", "nhwgf"), groups=9, channels=4, filters=4, strides=2, dynamic="n"),
+    "groups_one_filter": Case(("nhwgc", "hwgc", "nhwg"), groups=37, channels=3, low=1, types=("bf16",) * 3),
     "groups_nchw": Case(("ngchw", "gfchw", "ngfhw"), groups=3, low=1, high=1),
     "groups_in_place": Case(("nhwgc", "hwgcf", "nhwgf"), groups=3, relu=True, filters=33),
     "depthwise_nhwc": Case(("nhwc", "hwc", "nhwc"), channels=37, low=1, high=1, strides=2),
@@ -285,7 +288,7 @@ def test_on_a_device() -> None:
     """The same kernels, whose tasks are work-items; and several blocks along two axes."""
     names = "nhwc_one nchw_strided nhwc_holes nchw_dynamic depthwise_nchw_strided depthwise_relu i8"
     names += " nchw_many_filters nchw_holes nchw_holes_dynamic nchw_uneven_holes bf16_holes f16_holes"
-    names += " one_filter_holes one_filter_far_holes depthwise_nhwc_holes multiplied multiplied_twice"
+    names += " one_filter_holes one_filter_far_holes depthwise_nhwc_holes multiplied multiplied_twice groups_odd"
     blocks = Case(("nhwc", "hwc", "nhwc"), batch=1, size=56, channels=128, low=1, high=1)
     cases = {**{name: _CASES[name] for name in names.split()}, "blocks": blocks}
     with devscope.compile(
