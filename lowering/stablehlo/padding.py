@@ -45,7 +45,8 @@ def _put_into_padding(op: Any, low: list[int], high: list[int], holes: list[int]
         f"%other = tensor.extract %1[] : {op.operands[1].type}",
         f"%room = tensor.empty({sizes}) : {result}",
         f"%full = linalg.fill ins(%other : {element(result)}) outs(%room : {result}) -> {result}",
-        f"%r = tensor.insert_slice %0 into %full{low} [{here}] {steps} : {source} into {result}",
-        f'"devscope.return"(%r) : ({result}) -> ()',
     ]
+    if 0 not in extents:  # of nothing the verifier says that it is put behind the end
+        lines.append(f"%r = tensor.insert_slice %0 into %full{low} [{here}] {steps} : {source} into {result}")
+    lines.append(f'"devscope.return"(%{"r" if 0 not in extents else "full"}) : ({result}) -> ()')
     expand(op, "\n".join(lines))

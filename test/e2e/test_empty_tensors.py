@@ -31,6 +31,11 @@ func.func @hlo_reduce_dyn(%a: tensor<2x0x?xf32>, %i: tensor<f32>) -> tensor<2x?x
     : (tensor<2x0x?xf32>, tensor<f32>) -> tensor<2x?xf32>
   return %0 : tensor<2x?xf32>
 }
+func.func @hlo_pad_dyn(%a: tensor<0x?xf32>, %i: tensor<f32>) -> tensor<3x?xf32> {
+  %0 = stablehlo.pad %a, %i, low = [3, 0], high = [0, 2], interior = [1, 0]
+    : (tensor<0x?xf32>, tensor<f32>) -> tensor<3x?xf32>
+  return %0 : tensor<3x?xf32>
+}
 func.func @concat_first(%a: tensor<0x2xf32>, %b: tensor<3x2xf32>, %c: tensor<0x2xf32>, %d: tensor<1x2xf32>)
     -> tensor<4x2xf32> {
   %0 = tensor.concat dim(0) %a, %b, %c, %d
@@ -229,6 +234,7 @@ CASES: dict[str, tuple[list[Any], Callable[..., Any]]] = {
     "hlo_slice": ([(3, 2)], lambda a: a[3:]),
     "hlo_reduce": ([(3, 0), ()], lambda a, i: np.full(3, i)),
     "hlo_reduce_dyn": ([(2, 0, 3), ()], lambda a, i: np.full((2, 3), i)),
+    "hlo_pad_dyn": ([(0, 3), ()], lambda a, i: np.full((3, 5), i)),
     "concat_first": ([(0, 2), (3, 2), (0, 2), (1, 2)], lambda a, b, c, d: np.concatenate([a, b, c, d])),
     "concat_all": ([(0,), (0,)], lambda a, b: a),
     "concat_other": ([(0, 2), (0, 3)], lambda a, b: np.zeros((0, 5), np.float32)),
