@@ -59,6 +59,8 @@ def _measure(arguments: argparse.Namespace) -> int:
 
     as_json = arguments.json or output.endswith(".json")
     store = _cache() if arguments.keep else None
+    if store is not None:
+        store.require_writable()
     machine = measure_machine()
     if store is not None:
         store.store_machine(_description(machine, False))

@@ -12,7 +12,7 @@ from importlib.machinery import EXTENSION_SUFFIXES
 from pathlib import Path
 from threading import Thread
 
-from devscope.errors import OptionError
+from devscope.errors import InputError
 
 _PACKAGES = ("mlir", "torch_mlir")
 _VARIABLE = "DEVSCOPE_MLIR"
@@ -21,16 +21,16 @@ _VARIABLE = "DEVSCOPE_MLIR"
 def select_package() -> str:
     """The name of the package that carries the bindings.
 
-    Raises `OptionError` when ``DEVSCOPE_MLIR`` names anything else, or when no package with bindings is installed.
+    Raises `InputError` when ``DEVSCOPE_MLIR`` names anything else, or when no package with bindings is installed.
     """
     wish = os.environ.get(_VARIABLE, "")
     if wish and wish not in _PACKAGES:
-        raise OptionError(f"{_VARIABLE} names '{wish}'", notes=[f"legal values are: {', '.join(_PACKAGES)}"])
+        raise InputError(f"{_VARIABLE} names '{wish}'", notes=[f"legal values are: {', '.join(_PACKAGES)}"])
     candidates = (wish,) if wish else _PACKAGES
     for package in candidates:
         if _has_bindings(package):
             return package
-    raise OptionError(
+    raise InputError(
         f"no MLIR Python bindings are installed (looked for: {', '.join(candidates)})",
         notes=["install them with: pip install torch-mlir"],
     )

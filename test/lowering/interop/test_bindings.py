@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from devscope.errors import OptionError
+from devscope.errors import InputError
 from devscope.lowering.interop import bindings, package
 
 
@@ -52,7 +52,7 @@ def test_the_environment_decides(fake, monkeypatch):
 
 def test_an_illegal_wish(fake, monkeypatch):
     monkeypatch.setenv("DEVSCOPE_MLIR", "llvm")
-    with pytest.raises(OptionError) as caught:
+    with pytest.raises(InputError) as caught:
         package.select_package()
     assert str(caught.value) == "error: DEVSCOPE_MLIR names 'llvm'\n  note: legal values are: mlir, torch_mlir"
 
@@ -60,7 +60,7 @@ def test_an_illegal_wish(fake, monkeypatch):
 def test_a_wish_that_is_not_installed(fake, monkeypatch):
     fake("mlir", with_bindings=False)
     monkeypatch.setenv("DEVSCOPE_MLIR", "mlir")
-    with pytest.raises(OptionError, match=r"no MLIR Python bindings are installed \(looked for: mlir\)"):
+    with pytest.raises(InputError, match=r"no MLIR Python bindings are installed \(looked for: mlir\)"):
         package.select_package()
 
 
