@@ -1,7 +1,8 @@
 """Reductions with too few results for tasks: parts of them are done side by side, into rows of a buffer.
 
 ``r[j] += x[i, j]`` becomes ``part[t, j] += x[t, i, j]`` with few long parts ``t``, then ``r[j] += part[t, j]``;
-what is left of ``i`` is done before. How many parts there are depends on sizes alone.
+what is left of ``i`` is done before. How many parts there are depends on sizes alone. Where ``j`` fills no vector,
+several neighbours ``i`` are done at once before: ``part[s, j] += x[i, s, j]``, whose rows are long.
 """
 
 from collections.abc import Sequence
@@ -20,6 +21,9 @@ _LEAST = 128
 
 _FEW = 16
 """Of fewer tasks that compute different results, parts are made."""
+
+_NEIGHBOURS = 16
+"""Rows that are added to as many rows of sums, where they are shorter."""
 
 _UNKNOWN = 16
 """Parts of a loop whose length is not known."""
@@ -44,6 +48,11 @@ def split_reductions(module: Any, numbers: Numbers, to_one: bool = False) -> Non
         types = [ir.MemRefType(result.value.type).element_type for result in nest.results]
         if not all(has_neutral(combiner.name, type_) for combiner, type_ in zip(found, types, strict=True)):
             continue
+        if not to_one and (rows := _short_rows(nest)) is not None:
+            (column,) = nest.results[0].dims
+            nest = match(split_loop(nest, rows, _NEIGHBOURS, found, beside=column)[-1], linalg)
+            assert nest is not None
+            found = [combiner for combiner in combiners(nest.op) if combiner is not None]
         loop = _longest(nest)
         if loop is not None and (parts := _parts(nest, loop, numbers)) > 1:
             split_loop(nest, loop, parts, found)
@@ -62,6 +71,21 @@ def _longest(nest: Nest) -> int | None:
     extents = {loop: nest.static_extent(loop) for loop, parallel in enumerate(nest.parallel) if not parallel}
     long = (loop for loop, extent in extents.items() if extent is None or extent >= _FEW)
     return next(long, None)
+
+
+def _short_rows(nest: Nest) -> int | None:
+    """The loop that adds up short rows, which stand one after the other in all buffers that have them."""
+    columns = {result.dims for result in nest.results}
+    sums = [loop for loop, parallel in enumerate(nest.parallel) if not parallel]
+    if len(columns) != 1 or len(sums) != 1 or sum(nest.parallel) != 1:
+        return None
+    (column,), (row,) = columns.pop(), sums
+    buffers = [o for o in nest.operands[: nest.inputs] if o.is_buffer and row in o.dims]
+    in_order = all(o.dims == (row, column) and mlir_util.is_whole_buffer(o.value.type) for o in buffers)
+    width, height = nest.static_extent(column), nest.static_extent(row)
+    if not buffers or not in_order or width is None or height is None:
+        return None
+    return row if 1 < width < _NEIGHBOURS and height >= _NEIGHBOURS * _LEAST else None
 
 
 def _parts(nest: Nest, loop: int, numbers: Numbers) -> int:
@@ -88,12 +112,20 @@ def _parts(nest: Nest, loop: int, numbers: Numbers) -> int:
     return extent // max(ceil(extent / numbers["most_parts"]), ceil(_LEAST / others))
 
 
-def split_loop(nest: Nest, loop: int, parts: int, combiners: Sequence[Any]) -> list[Any]:
+def split_loop(
+    nest: Nest, loop: int, parts: int, combiners: Sequence[Any], beside: int | None = None
+) -> list[Any]:
     """Replace an operation by one for ``parts`` of a loop of sums, and others that combine their results.
 
-    ``combiners``: for each result, the operation of the body that does so. Returns the operations with the body of
-    the one that is replaced.
+    ``combiners``: for each result, the operation of the body that does so. ``beside``: the loop that parts stand
+    in front of, which then have every so many-th iteration of a loop of known length that indexes a first axis.
+    Returns the operations with the body of the one that is replaced.
     """
+    first = beside or 0
+
+    def moved(dims: Sequence[int]) -> tuple[int, ...]:
+        return tuple(each + (each >= first) for each in dims)
+
     made: list[Any] = []
     op = nest.op
     build = Builder(op)
@@ -117,14 +149,16 @@ def split_loop(nest: Nest, loop: int, parts: int, combiners: Sequence[Any]) -> l
             copy.operands[number] = value
     inputs: list[Operand] = []
     for operand in nest.operands[: nest.inputs]:
-        dims = tuple(each + 1 for each in operand.dims)
+        dims = moved(operand.dims)
         value = operand.value
         if operand.is_buffer and loop in operand.dims:
             axis = operand.dims.index(loop)
-            if rest != 0:
-                value = _view(op, value, axis, 0, done)
-            value = _expanded(op, value, axis, parts, length)
-            dims = (*dims[:axis], 0, *dims[axis:])
+            if beside is not None:
+                value, axis = _neighbours(op, value, parts), axis + 1
+            else:
+                value = value if rest == 0 else _view(op, value, axis, 0, done)
+                value = _expanded(op, value, axis, parts, length)
+            dims = (*dims[:axis], first, *dims[axis:])
         inputs.append(Operand(value, dims))
     rooms: list[Operand] = []
     for result, combiner in zip(nest.results, combiners, strict=True):
@@ -133,8 +167,8 @@ def split_loop(nest: Nest, loop: int, parts: int, combiners: Sequence[Any]) -> l
         start = neutral(build, combiner.name, type_.element_type)
         fill = f"linalg.fill ins(%0 : {start.type}) outs(%1 : {room.type})"
         mlir_util.insert(op, fill, [start, room])
-        rooms.append(Operand(room, (0, *(each + 1 for each in result.dims))))
-    made.append(_generic(op, inputs, rooms, [True, *nest.parallel], op))
+        rooms.append(Operand(room, (first, *moved(result.dims))))
+    made.append(_generic(op, inputs, rooms, [*nest.parallel[:first], True, *nest.parallel[first:]], op))
     for room, result, combiner in zip(rooms, nest.results, combiners, strict=True):
         axes = range(1, len(result.dims) + 1)
         operands = [Operand(room.value, (0, *axes))], [Operand(result.value, tuple(axes))]
@@ -218,6 +252,17 @@ def _view(op: Any, value: Any, axis: int, begin: Any, size: Any) -> Any:
     )
     *_, view = mlir_util.insert(op, text, operands)
     return view.results[0]
+
+
+def _neighbours(op: Any, value: Any, parts: int) -> Any:
+    """The first rows of a whole buffer, by ``parts`` neighbours; its type says that it has no gaps."""
+    type_ = ir.MemRefType(value.type)
+    rows, *inner = type_.shape
+    shape = [rows // parts, parts, *inner]
+    strides = [prod(shape[axis + 1 :]) for axis in range(len(shape))]
+    result = mlir_util.buffer_type(shape, type_.element_type, type_.memory_space)
+    text = f"memref.reinterpret_cast %0 to offset: [0], sizes: {shape}, strides: {strides} : {type_} to {result}"
+    return mlir_util.insert(op, f"%v = {text}", [value])[-1].results[0]
 
 
 def _expanded(op: Any, value: Any, axis: int, parts: int, length: Any) -> Any:
