@@ -44,6 +44,10 @@ def extract_element(build: Builder, vector: Any, position: int) -> Any:
 
 
 def shuffle_lanes(build: Builder, one: Any, other: Any, lanes: Sequence[int]) -> Any:
+    """A piece of these lanes of two vectors of one type."""
+    if len(lanes) == 1:
+        (size,) = ir.VectorType(one.type).shape
+        return extract_element(build, one if lanes[0] < size else other, lanes[0] % size)
     order = {"mask": ir.DenseI64ArrayAttr.get(list(lanes), one.type.context)}
     return build.value(
         "vector.shuffle", [one, other], vector_type(len(lanes), ir.VectorType(one.type).element_type), order

@@ -232,6 +232,9 @@ def _lanes_of(splitter: Splitter, build: Builder, pieces: Sequence[tuple[Any, in
 def _interleave(splitter: Splitter, build: Builder, op: Any) -> list[Any]:
     made: list[Any] = []
     for one, other in zip(*map(splitter.of, op.operands), strict=True):
+        if not is_vector(one):
+            made.append(build.value("vector.from_elements", [one, other], vector_type(2, one.type)))
+            continue
         (size,) = ir.VectorType(one.type).shape
         order = [lane + side for lane in range(size) for side in (0, size)]
         for begin in range(0, 2 * size, min(splitter.most, 2 * size)):

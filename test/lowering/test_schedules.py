@@ -14,7 +14,15 @@ import pytest
 import devscope
 from devscope.compile_options import CompileOptions
 from devscope.errors import OptionError
-from devscope.lowering.cpu.kernel_tables import DEVICES, FOLDER, INSTRUCTIONS, built_in_rows, templates, user_rows
+from devscope.lowering.cpu.kernel_tables import (
+    DEVICES,
+    FOLDER,
+    INSTRUCTIONS,
+    OPENCL_CPU,
+    built_in_rows,
+    templates,
+    user_rows,
+)
 from devscope.lowering.gpu import kernel_tables as gpu
 from devscope.lowering.kernels.row_file import row_toml, rows_text
 from devscope.lowering.kernels.table import Row, Schedules, read_table
@@ -351,12 +359,21 @@ func.func @main(%a: {a}, %b: {b}, %c: {c}) -> {c} {{
         np.testing.assert_array_equal(executable(*arrays, start), start + x @ y)
 
 
-@pytest.mark.parametrize(("element", "dtype"), [("f64", np.float64), ("i64", np.int64)])
-def test_wide_rows_on_a_device(element: str, dtype: type, tmp_path: Path) -> None:
-    """Of elements of 64 bits, a vector of so many columns is wider than any register."""
+@pytest.mark.parametrize(
+    ("element", "dtype", "numbers"),
+    [
+        ("f64", np.float64, {"columns": 32}),
+        ("i64", np.int64, {"columns": 32}),
+        ("f32", np.float32, {"depth": 3, "a_in_place": 0}),
+        ("f32", np.float32, {"rows": 7, "block_rows": 7, "most_rows": 7, "a_in_place": 0}),
+    ],
+)
+def test_rows_on_a_device(element: str, dtype: type, numbers: dict[str, int], tmp_path: Path) -> None:
+    """Of elements of 64 bits, a vector of so many columns is wider than any register; odd numbers leave single
+    elements beside vectors."""
     rows = [row for row in built_in_rows("opencl-cpu") if (row.template, row.element) == ("contraction", element)]
-    path = tmp_path / "wide.toml"
-    path.write_text(row_toml(replace(rows[-1], numbers={**rows[-1].numbers, "columns": 32})))
+    path = tmp_path / "rows.toml"
+    path.write_text(row_toml(replace(rows[-1], instructions=OPENCL_CPU, numbers={**rows[-1].numbers, **numbers})))
     rng = np.random.default_rng(0)
     a, b, c = (rng.integers(-9, 9, shape).astype(dtype) for shape in ((40, 50), (50, 60), (40, 60)))
     with devscope.compile(
