@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from devscope.lowering.interop.bindings import ir
+from devscope.lowering.mlir_util import Builder
 from devscope.lowering.stablehlo.arrays import literal
 from devscope.lowering.stablehlo.element_types import widen_products
 from devscope.lowering.stablehlo.large_windows import expand_large_windows
@@ -63,8 +64,9 @@ def expand_convolution(op: Any) -> None:
     Layouts stay as they are. Without their sign integers have the same products and sums.
     """
     widen_products(op)
-    types = [op.operands[0].type, op.operands[1].type, op.results[0].type]
     layouts = _layouts(op)
+    _widen_filters(op, layouts[1])
+    types = [op.operands[0].type, op.operands[1].type, op.results[0].type]
     if op.name == "stablehlo.convolution" and expand_large_windows(op, layouts):
         return
     space = len(layouts[0]) - 2
@@ -93,6 +95,15 @@ def expand_convolution(op: Any) -> None:
     emit(f"%out = builtin.unrealized_conversion_cast %sums : {whole.type} to {types[2]}")
     emit(f'"devscope.return"(%out) : ({types[2]}) -> ()')
     expand(op, "\n".join(lines))
+
+
+def _widen_filters(op: Any, letters: Sequence[str]) -> None:
+    """One filter of each group has the type of the result: upstream takes it for that, whatever it is."""
+    filters, of = op.operands[1], element(op.results[0].type)
+    groups = number(op, "feature_group_count", 1)
+    if groups > 1 and shape(filters.type)[letters.index("o")] == groups and element(filters.type) != of:
+        type_ = ir.Type.parse(tensor(shape(filters.type), of), op.context)
+        op.operands[1] = Builder(op).value("stablehlo.convert", [filters], type_)
 
 
 def _is_known_upstream(op: Any, types: Sequence[Any], layouts: Sequence[Sequence[str]], groups: int) -> bool:

@@ -592,6 +592,28 @@ def test_products_of_unsigned_bytes_are_wide(target: str) -> None:
 
 
 @pytest.mark.parametrize("target", ["cpu:0", "opencl:0"])
+def test_filters_of_channels_by_themselves_are_narrower_than_sums(target: str) -> None:
+    """Constants, and others, with channels behind the axes of space."""
+    rng = np.random.default_rng(8)
+    types = {"i8": ("i32", np.int8), "bf16": ("f32", ml_dtypes.bfloat16)}
+    for of, (sum_, type_) in types.items():
+        x, w = (rng.integers(-99, 100, extents).astype(type_) for extents in [(2, 6, 8), (3, 1, 8)])
+        convolution = f"""dim_numbers = [b, 0, f]x[0, i, o]->[b, 0, f], window = {{}}
+            {{batch_group_count = 1 : i64, feature_group_count = 8 : i64}}
+            : (tensor<2x6x8x{of}>, tensor<3x1x8x{of}>) -> tensor<2x4x8x{sum_}>"""
+        text = f"""func.func @main(%x: tensor<2x6x8x{of}>, %w: tensor<3x1x8x{of}>)
+            -> (tensor<2x4x8x{sum_}>, tensor<2x4x8x{sum_}>) {{
+          %c = stablehlo.constant dense<"0x{w.tobytes().hex()}"> : tensor<3x1x8x{of}>
+          %0 = stablehlo.convolution(%x, %w) {convolution}
+          %1 = stablehlo.convolution(%x, %c) {convolution}
+          return %0, %1 : tensor<2x4x8x{sum_}>, tensor<2x4x8x{sum_}>
+        }}"""
+        expected = sum(x[:, k : k + 4].astype(np.float64) * w[k].astype(np.float64) for k in range(3))
+        for got in devscope.run(text, x, w, default=target, cache=False):
+            np.testing.assert_array_equal(got, expected)
+
+
+@pytest.mark.parametrize("target", ["cpu:0", "opencl:0"])
 def test_filters_with_holes_multiply_nothing_there(target: str) -> None:
     """Holes of what is filtered are zeros, those of filters no elements. Without windows there is no result."""
     windows = {4: "pad = [[0, -1]], ", 5: "", 0: "pad = [[0, -5]], "}
