@@ -17,6 +17,7 @@ from devscope.lowering.kernels.partial_stores import partial_store, parts
 from devscope.lowering.kernels.table import Row
 from devscope.lowering.kernels.windowed import FLAT, Axis, converted, element_of, read_line, strides_of, zero
 from devscope.lowering.kernels.windowed_calls import FILTERS, IMAGE, RESULT, Caller, TaskMemory
+from devscope.lowering.memory.effects import buffer_of
 
 if TYPE_CHECKING:
     from devscope.lowering.kernels.window_kernels import Plan
@@ -25,6 +26,12 @@ _VECTORS = 16
 """Along the last axis of a block, where windows overlap along it; else one, and rows stay in the first cache."""
 
 _ANY_BLOCK = 4096
+
+_FEW_ROWS = 4
+"""Of which there are too few to compute at once what all blocks have multiples of."""
+
+_READ_ROWS = 1.5
+"""Rows that take as long to compute as reading what several share."""
 
 
 def unrolled(row: Row) -> int:
@@ -71,7 +78,8 @@ class Call:
 
     def _joined(self) -> tuple[int, int, int] | None:
         """A loop of rows that windows overlap along, that of their elements, and how many rows are computed at
-        once, of which all blocks have multiples; None if that is one.
+        once: where blocks have no multiples of many, the last ones begin with rows that others have, too. None if
+        that is one row.
         """
         found = self.found
         axis = self._last_axis()
@@ -85,7 +93,16 @@ class Call:
         numbers = self.row.numbers
         most = min(numbers.get("rows", 1), numbers.get("block", _ANY_BLOCK) // self.lanes)
         rows = next((rows for rows in range(most, 1, -1) if extent % rows == 0 and block % rows == 0), 1)
+        is_large = len(self.written_out) < len(self.plan.sums)  # others take as long to read as to compute
+        if rows < _FEW_ROWS and is_large and self._may_compute_again():
+            last = (extent - 1) % block + 1
+            rows = min(range(1, min(most, last) + 1), key=lambda rows: -(-block // rows) * (rows + _READ_ROWS))
         return None if rows == 1 else (loop, axis.inner, rows)
+
+    def _may_compute_again(self) -> bool:
+        """Whether elements of the result may be computed twice: what they are computed from stays as it is."""
+        written = buffer_of(self.result)
+        return self.begin is not None and all(buffer_of(value) != written for value, _ in self.extras)
 
     def _last_axis(self) -> Axis | None:
         """That of the image along which windows of neighbouring rows move."""
@@ -221,9 +238,12 @@ class Call:
         text, strides, indices = IndexText("t"), self._strides(around), dict[int, Index]()
         for loop in self.chain:
             if self.block(loop) != 1:
-                indices[loop] = text.new()
+                index, here = text.new(), f"%rows{loop}"
                 step = self.joined[2] if self.joined is not None and self.joined[0] == loop else 1
-                text.lines.append(f"scf.for {indices[loop]} = %0 to %rows{loop} step {around.value(step)} {{")
+                text.lines.append(f"scf.for {index} = %0 to {here} step {around.value(step)} {{")
+                extents = (self.extent(loop), self.block(loop))
+                is_multiple = step == 1 or all(isinstance(each, int) and each % step == 0 for each in extents)
+                indices[loop] = index if is_multiple else text.min(index, around.sub(here, step))
         text.name("%x_behind", self.image.offset(text, indices, strides))
         text.name("%c_behind", self._offset(text, indices, "%c_stride{}"))
         for number, (_, axes) in enumerate(self.extras):

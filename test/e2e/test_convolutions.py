@@ -239,6 +239,7 @@ _CASES = {
     "depthwise_chw": Case(("nhwc", "chw", "nhwc"), window=5, low=2, high=2, channels=20, types=("f16",) * 3),
     "one_filter": Case(("nchw", "chw", "nhw"), low=1, high=1, channels=6, dynamic="c"),
     "one_filter_space": Case(("ndhwc", "dhwc", "ndhw"), window=4, low=1, high=2, size=7, channels=3, relu=True),
+    "depthwise_again": Case(("nhwc", "hwc", "nhwc"), window=5, size=15, channels=6, relu=True, types=("f16",) * 3),
     "depthwise_many": Case(("nhwc", "hwc", "nhwc"), window=7, low=3, high=3, channels=6, size=9),
     "depthwise_far": Case(("nchw", "chw", "nchw"), low=1, strides=5, size=43),
     "batch_last": Case(
