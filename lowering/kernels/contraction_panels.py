@@ -267,9 +267,10 @@ def _transpose(found: Contraction, source: str, lines: int, kept: int, depth: in
     names, depth = [f"%v{number}" for number in range(lines)], depth // found.steps_at_once
     text += [_packed(name, f"%reads#{number}", source, found, depth, is_a) for number, name in enumerate(names)]
     text.append(_interleaved("%all_lines", names, depth, of))
+    whole = "%all_lines" if lines > 1 else names[0]
     for step in range(depth):
         text.append(
-            f"%s{step} = vector.extract_strided_slice %all_lines {{offsets = [{step * lines}], sizes = [{lines}], "
+            f"%s{step} = vector.extract_strided_slice {whole} {{offsets = [{step * lines}], sizes = [{lines}], "
             f"strides = [1]}} : vector<{lines * depth}x{of}> to vector<{lines}x{of}>"
         )
         if step:

@@ -265,6 +265,17 @@ def test_rows_of_a_file_come_first(tmp_path: Path) -> None:
         np.testing.assert_allclose(executable(a, b, c), c + a @ b, rtol=1e-4, atol=1e-4)
 
 
+@pytest.mark.parametrize("lanes", [1, 13])
+def test_lines_that_are_packed_one_by_one(lanes: int, tmp_path: Path) -> None:
+    numbers = {"rows": 2, "columns": 2, "lanes": lanes, "depth": 8, "part_rows": 32, "part_columns": 64}
+    path = tmp_path / "rows.toml"
+    path.write_text(row_toml(Row("contraction", "dots", "f32", numbers)))
+    rng = np.random.default_rng(0)
+    a, b, c = (rng.integers(-3, 4, shape).astype(np.float32) for shape in ((40, 50), (50, 60), (40, 60)))
+    with devscope.compile(PRODUCT, schedules=path, cache=False) as executable:
+        np.testing.assert_array_equal(executable(a, b, c), c + a @ b)
+
+
 def test_options_are_checked_at_once(tmp_path: Path) -> None:
     path = tmp_path / "rows.toml"
     path.write_text("[[contraction]]\n")
