@@ -10,11 +10,12 @@ from typing import TYPE_CHECKING, Any
 
 from devscope.lowering.kernels import convolution_ends as ends
 from devscope.lowering.kernels import convolution_padding as padding
+from devscope.lowering.kernels.block_sizes import axes_of_block
 from devscope.lowering.kernels.convolution_filters import fetch_filters, fetch_steps, next_filters, read_filters
 from devscope.lowering.kernels.convolution_prologue import prologue
 from devscope.lowering.kernels.convolution_units import Sizes, parts_at_run_time, units
 from devscope.lowering.kernels.epilogue import Epilogue
-from devscope.lowering.kernels.image_blocks import ImageBlock, axes_of_block
+from devscope.lowering.kernels.image_blocks import ImageBlock
 from devscope.lowering.kernels.index_text import Index, IndexText
 from devscope.lowering.kernels.library import KernelLibrary
 from devscope.lowering.kernels.phases import Shift

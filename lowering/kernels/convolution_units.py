@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from heapq import heapify, heapreplace
 from math import prod
 
-from devscope.lowering.kernels.image_blocks import block_extents, elements_of_block, packing_time
+from devscope.lowering.kernels.block_sizes import block_extents, elements_of_block, packing_time
 from devscope.lowering.kernels.index_text import Index, IndexText
 from devscope.lowering.kernels.table import Row
 from devscope.lowering.kernels.windowed import Windowed

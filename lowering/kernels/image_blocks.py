@@ -4,10 +4,9 @@ A packed part has all its elements inside, with padding and zeros between elemen
 is computed in, and in an order that suits the kernel. An image without any of these is read where it is.
 """
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product
-from math import prod
 
 from devscope.lowering.interop.bindings import ir
 from devscope.lowering.kernels.contraction_operands import element_bytes
@@ -15,79 +14,11 @@ from devscope.lowering.kernels.index_text import Index, IndexText
 from devscope.lowering.kernels.windowed import FLAT, Windowed, converted, element_of, mask_text, strides_of, zero
 
 _MOST_SPREAD = 8
-"""Steps by which vectors are taken apart as they are packed; with longer ones, elements are packed one by one."""
+"""Vectors, at most, of which a step of a row is packed; of more, elements are packed one by one."""
 
 
 _LITTLE = 256
 """Bytes of a plane."""
-
-_UNKNOWN = 16
-"""Elements of a window that are assumed where they are not known."""
-
-_ROW_CYCLES, _VECTOR_CYCLES, _ELEMENT_CYCLES = 16, 10, 3
-"""Of packing: for a row, and for each vector or element of it."""
-
-
-def block_extents(
-    found: Windowed, loops: Sequence[int], blocks: Mapping[int, int], most: int, most_elements: int
-) -> dict[int, int]:
-    """How many iterations of ``loops`` of the result a block has: all of the last ones, and parts of one.
-
-    ``blocks``: those of other loops. ``most``: of a block; ``most_elements``: of its part of the image, if there
-    are more than one of each.
-    """
-    made = {**blocks, **dict.fromkeys(loops, 1)}
-
-    def fits(loop: int, count: int) -> bool:
-        parts = {**made, loop: count}
-        return prod(parts[each] for each in loops) <= most and elements_of_block(found, parts) <= most_elements
-
-    for loop in reversed(loops):
-        extent = found.extent(loop)
-        if extent is not None and fits(loop, extent):
-            made[loop] = max(extent, 1)
-            continue
-        count = 1
-        while fits(loop, count + 1):
-            count += 1
-        if extent is not None:  # blocks of about the same size
-            count = -(-extent // -(-extent // count))
-        made[loop] = count
-        break
-    return made
-
-
-def axes_of_block(found: Windowed, loops: Collection[int]) -> list[int]:
-    """Those along which blocks with parts of ``loops`` have several elements of the image, or may have none."""
-    return [
-        number
-        for number, axis in enumerate(found.axes)
-        if axis.inner is not None or axis.outer in loops or axis.place.checked or axis.place.holes != 1
-    ]
-
-
-def elements_of_block(found: Windowed, blocks: Mapping[int, int]) -> int:
-    """Of the part of an image that a block is computed from."""
-    return prod(_sizes(found, blocks))
-
-
-def packing_time(found: Windowed, blocks: Mapping[int, int], lanes: int) -> float:
-    """Of the part of an image that a block is computed from, in cycles of a processor, roughly."""
-    *others, last = _sizes(found, blocks)
-    source = found.axes[-1].place.source
-    by_vectors = source is not None and strides_of(found.image.value)[source] == 1
-    row = _VECTOR_CYCLES * -(-last // lanes) if by_vectors else _ELEMENT_CYCLES * last
-    return prod(others) * (_ROW_CYCLES + row)
-
-
-def _sizes(found: Windowed, blocks: Mapping[int, int]) -> list[int]:
-    """Of the part of an image that a block is computed from, along each axis."""
-    sizes: list[int] = []
-    for axis in found.axes:
-        outer = 1 if axis.outer is None else blocks.get(axis.outer, 1)
-        inner = 1 if axis.inner is None else found.extent(axis.inner)
-        sizes.append((outer - 1) * axis.step + ((_UNKNOWN if inner is None else inner) - 1) * axis.dilation + 1)
-    return sizes
 
 
 @dataclass(frozen=True)

@@ -9,8 +9,9 @@ from itertools import product
 from math import lcm
 from typing import TYPE_CHECKING, Any
 
+from devscope.lowering.kernels.block_sizes import axes_of_block, block_extents
 from devscope.lowering.kernels.epilogue import Epilogue
-from devscope.lowering.kernels.image_blocks import ImageBlock, axes_of_block, block_extents
+from devscope.lowering.kernels.image_blocks import ImageBlock
 from devscope.lowering.kernels.index_text import Index, IndexText
 from devscope.lowering.kernels.library import KernelLibrary
 from devscope.lowering.kernels.partial_stores import partial_store, parts
