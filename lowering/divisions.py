@@ -60,7 +60,7 @@ def elements_like(type_: Any, element: Any, location: Any) -> Any:
     return kind.get(ir.ShapedType(type_).shape, element, loc=location)
 
 
-def filled_like(build: mlir_util.Builder, value: Any, number: int) -> Any:
+def filled_like(build: mlir_util.Builder, value: Any, number: float) -> Any:
     """A value of the type of ``value``, of numbers or a tensor of such, with all elements ``number``."""
     type_ = value.type
     if not isinstance(type_, ir.ShapedType):
@@ -76,10 +76,10 @@ def filled_like(build: mlir_util.Builder, value: Any, number: int) -> Any:
     return build.value("tensor.splat", [scalar, *sizes], type_)
 
 
-def _attribute(type_: Any, number: int) -> Any:
-    return ir.Attribute.parse(
-        f"{float(number) if isinstance(type_, ir.FloatType) else number} : {type_}", type_.context
-    )
+def _attribute(type_: Any, number: float) -> Any:
+    if isinstance(type_, ir.FloatType):
+        return ir.FloatAttr.get(type_, number, loc=ir.Location.unknown(type_.context))
+    return ir.IntegerAttr.get(type_, int(number))
 
 
 def guard_rounding(ops: Sequence[Any]) -> None:

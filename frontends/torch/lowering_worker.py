@@ -59,6 +59,7 @@ def lower(module: Any) -> bytes | Refusal:
         put_loops(module)
         drop_wrong_assertions(module)
         _convert_by_words(module)
+        _compare_as_elements(module)
         _check_limits(module)
         for op in module.body.operations:
             for name in [str(name) for name in op.operation.attributes if str(name).startswith("torch.")]:
@@ -112,6 +113,38 @@ def _convert_by_words(module: Any) -> None:
             word = _made("arith.fptosi", [op.operands[0]], ir.IntegerType.get_signless(32))
             op.results[0].replace_all_uses_with(_made("arith.trunci", [word], op.results[0].type))
         op.erase()
+
+
+def _compare_as_elements(module: Any) -> None:
+    """Floats are compared with a number of Python as it is in their type, which is how eager compares them.
+
+    torch-mlir compares in f64: there an f32 that 0.1 was rounded to is larger than 0.1.
+    """
+    found: list[tuple[Any, list[Any]]] = []
+
+    def look(op: Any) -> Any:
+        if op.name == "arith.cmpf":
+            sources = [_extended_from(value) for value in op.operands]
+            if sum(source is not None for source in sources) == 1:
+                found.append((op, sources))
+        return ir.WalkResult.ADVANCE
+
+    module.operation.walk(look)
+    for op, sources in found:
+        (type_,) = (source.type for source in sources if source is not None)
+        with op.location, ir.InsertionPoint(op):
+            for number, source in enumerate(sources):
+                if source is None:
+                    source = _made("arith.truncf", [op.operands[number]], type_)
+                op.operands[number] = source
+
+
+def _extended_from(value: Any) -> Any | None:
+    """The float that ``value`` is in a wider type, in the body of one operation."""
+    if isinstance(value.owner, ir.Block):
+        return None
+    op = value.owner.operation
+    return op.operands[0] if op.name == "arith.extf" else None
 
 
 def _number(value: int) -> Any:

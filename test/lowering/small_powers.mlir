@@ -44,3 +44,22 @@ func.func @powers(%x: f16, %y: f32) -> (f16, f32) {
   %b = math.powf %y, %y : f32
   return %a, %b : f16, f32
 }
+
+// CHECK-LABEL: func.func @roots
+// CHECK-NOT:   math.powf
+// CHECK:       math.sqrt
+// CHECK:       arith.cmpf oeq
+// CHECK:       arith.select
+// CHECK:       arith.extf %{{.*}} : f16 to f32
+// CHECK:       math.sqrt
+// CHECK:       arith.divf
+// CHECK:       arith.truncf %{{.*}} : f32 to f16
+// CHECK-NOT:   math.powf
+// CHECK:       return
+func.func @roots(%x: tensor<8xf32>, %y: f16) -> (tensor<8xf32>, f16) {
+  %half = arith.constant dense<0.5> : tensor<8xf32>
+  %less = arith.constant -0.5 : f16
+  %a = math.powf %x, %half : tensor<8xf32>
+  %b = math.powf %y, %less : f16
+  return %a, %b : tensor<8xf32>, f16
+}
