@@ -28,6 +28,8 @@ _UNKNOWN = re.compile(r'"torch\.((?:aten|prims?)\.[\w.]+)"')
 _NAME = re.compile(r'^loc\("(?!devscope\.)([^"]*)"')
 _FILE = re.compile(r'"([^"]+)":(\d+):\d+')
 
+_EXTREMA = ("arith.maximumf", "arith.minimumf")
+
 _LAST = "torch-verify-linalg-on-tensors-backend-contract"
 
 CALL = "devscope.call."
@@ -60,6 +62,7 @@ def lower(module: Any) -> bytes | Refusal:
         drop_wrong_assertions(module)
         _convert_by_words(module)
         _compare_as_elements(module)
+        _find_nans(module)
         _check_limits(module)
         for op in module.body.operations:
             for name in [str(name) for name in op.operation.attributes if str(name).startswith("torch.")]:
@@ -145,6 +148,35 @@ def _extended_from(value: Any) -> Any | None:
         return None
     op = value.owner.operation
     return op.operands[0] if op.name == "arith.extf" else None
+
+
+def _find_nans(module: Any) -> None:
+    """The place of an extremum is that of the first NaN, if there is one: to torch-mlir no number is better."""
+    found: list[Any] = []
+
+    def look(op: Any) -> Any:
+        if op.name == "arith.cmpf" and op.parent.name == "linalg.generic":
+            arguments = list(op.parent.regions[0].blocks[0].arguments)
+            extrema = [each for each in op.block.operations if each.operation.name in _EXTREMA]
+            pair = set(op.operands)
+            if pair.issubset(arguments) and any(pair == set(each.operation.operands) for each in extrema):
+                found.append(op)
+        return ir.WalkResult.ADVANCE
+
+    module.operation.walk(look)
+    for op in found:
+        new, old = op.operands
+        users = [(use.owner, use.operand_number) for use in op.result.uses]
+        i1, i64 = ir.IntegerType.get_signless(1), ir.IntegerType.get_signless(64)
+        with op.location, ir.InsertionPoint(users[0][0]):
+            is_nan, is_number = (
+                _made("arith.cmpf", [each, each], i1, {"predicate": ir.IntegerAttr.get(i64, predicate)})
+                for each, predicate in ((new, 14), (old, 7))  # uno, ord
+            )
+            is_first = _made("arith.andi", [is_nan, is_number], i1)
+            is_better = _made("arith.ori", [op.result, is_first], i1)
+        for user, number in users:
+            user.operands[number] = is_better
 
 
 def _number(value: int) -> Any:

@@ -22,12 +22,16 @@ def _is_truth(value: Any) -> bool:
 
 
 def _load(op: Any) -> str:
+    if isinstance(op.results[0].type, ir.BF16Type):
+        return "%bits = llvm.load %0 : !llvm.ptr -> i16\n%y = llvm.bitcast %bits : i16 to bf16"
     if not _is_truth(op.results[0]):
         return ""
     return "%byte = llvm.load %0 : !llvm.ptr -> i8\n%y = llvm.trunc %byte : i8 to i1"
 
 
 def _store(op: Any) -> str:
+    if isinstance(op.operands[0].type, ir.BF16Type):
+        return "%bits = llvm.bitcast %0 : bf16 to i16\nllvm.store %bits, %1 : i16, !llvm.ptr"
     if not _is_truth(op.operands[0]):
         return ""
     return "%byte = llvm.zext %0 : i1 to i8\nllvm.store %byte, %1 : i8, !llvm.ptr"

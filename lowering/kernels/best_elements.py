@@ -21,6 +21,9 @@ from devscope.lowering.mlir_util import Builder
 _MOST = 2**31 - PART
 """Elements of a row, whose places are numbers of 32 bits."""
 
+_ORDERED = (7, 14)
+"""The predicates ord and uno."""
+
 _Pair = tuple[Any, Any]
 """Vectors: numbers, and the parts that they are in."""
 
@@ -62,13 +65,29 @@ def best_of(of: Any) -> Best | None:
             continue
         if op.name != "arith.select" or op.operands[2] != argument or op.operands[1] in old:
             return None
-        maker = makers.get(op.operands[0])
+        maker = _of_numbers(makers.get(op.operands[0]), makers)
         if maker is None or better(maker, best) != comparison:
             return None
     number = comparison[2] if comparison else None
     if number is None or number in old or str(number.type) not in ELEMENTS:
         return None
     return Best(number, extrema[best])
+
+
+def _of_numbers(op: Any | None, makers: Mapping[Any, Any]) -> Any | None:
+    """The comparison in "better, or the first NaN", which is all there is of it without NaN; others as they are."""
+    if op is None or op.name != "arith.ori":
+        return op
+    one, other = (makers.get(operand) for operand in op.operands)
+    tests = [makers.get(operand) for operand in other.operands] if other is not None else []
+    return one if tests and all(map(_is_of_nan, tests)) else op
+
+
+def _is_of_nan(op: Any | None) -> bool:
+    """Whether ``op`` asks if a number is NaN or not."""
+    if op is None or op.name != "arith.cmpf" or op.operands[0] != op.operands[1]:
+        return False
+    return ir.IntegerAttr(op.attributes["predicate"]).value in _ORDERED
 
 
 def _extremum(op: Any, argument: Any, makers: Mapping[Any, Any]) -> str | None:

@@ -16,7 +16,7 @@ pytestmark = pytest.mark.sampled(12)
 
 _ON_HOST = (
     "MobileNet GRU MixtureOfExperts Complex Spectra EmbeddingBag Order NormalisationsAnyBatch CTC Conditional "
-    "MoreInterpolations"
+    "MoreInterpolations ComparedWithNumbers"
 )
 _PLACING = "Equilibrium Writes Scatter"
 SAMPLE = [

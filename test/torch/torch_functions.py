@@ -718,3 +718,19 @@ plain(
     lambda: 5 * torch.randn(4, 7),
     name="Bessel",
 )
+
+# Numbers of Python are rounded to the dtype that they are compared with; the place of an extremum is a NaN's.
+plain(
+    lambda x: (
+        x > 0.1,
+        x <= -0.3,
+        x == 0.7,
+        x.clamp(-0.3, 0.7),
+        F.threshold(x, 0.1, 2.0),
+        x.abs() ** 0.5,
+        *torch.where(x > 0.85, float("nan"), x).max(1),
+        torch.where(x > 0.85, float("nan"), x).argmin(0),
+    ),
+    lambda: torch.arange(-10, 10).reshape(4, 5) / 10,
+    name="ComparedWithNumbers",
+)
