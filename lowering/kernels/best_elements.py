@@ -75,7 +75,7 @@ def best_of(of: Any) -> Best | None:
 
 
 def _of_numbers(op: Any | None, makers: Mapping[Any, Any]) -> Any | None:
-    """The comparison in "better, or the first NaN", which is all there is of it without NaN; others as they are."""
+    """The comparison in "better, or the first NaN", which is all of it without NaN; others are as they are."""
     if op is None or op.name != "arith.ori":
         return op
     one, other = (makers.get(operand) for operand in op.operands)

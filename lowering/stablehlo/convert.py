@@ -213,11 +213,13 @@ def _is_ours(op: Any) -> bool:
 
 
 def _inline_scalars(module: Any) -> None:
-    """Generics on single elements inside of parallel loops become what they do to elements."""
+    """Generics on single elements become what they do to elements, inside of parallel loops and between numbers."""
     for op in mlir_util.named(module.operation, "linalg.generic"):
-        if op.parent.name == "func.func" or not _is_in_loop(op):
+        if op.parent.name == "func.func" or len(op.operands) == 0:
             continue
-        if any(ir.RankedTensorType(value.type).rank for value in op.operands) or len(op.operands) == 0:
+        if any(ir.RankedTensorType(value.type).rank for value in op.operands):
+            continue
+        if not _is_in_loop(op) and not _is_between_numbers(op):
             continue
         build = mlir_util.Builder(op)
         scalars = [
@@ -236,6 +238,14 @@ def _inline_scalars(module: Any) -> None:
             for value, result in zip(end.operands, op.results, strict=True)
         ]
         mlir_util.replace_op(op, results)
+
+
+def _is_between_numbers(op: Any) -> bool:
+    """Whether numbers are made tensors for ``op`` alone, as in the body of a scatter, and its results numbers."""
+    inputs = list(op.operands)[: len(op.operands) - len(op.results)]
+    users = [use.owner.operation.name for result in op.results for use in result.uses]
+    given = all(mlir_util.maker(value, "tensor.from_elements") is not None for value in inputs)
+    return given and all(name in ("tensor.extract", "linalg.generic") for name in users)
 
 
 def _is_in_loop(op: Any) -> bool:
