@@ -1,9 +1,10 @@
 // RUN: devscope lower %s --stage host-llvm | filecheck %s
 // RUN: devscope lower %s --stage host-llvm | filecheck %s --check-prefix=PARTS
 
-// Truth values are bytes in memory: LLVM vectorises loops over these only.
-// CHECK-NOT: load i1
-// CHECK-NOT: store i1
+// Truth values are bytes in memory, bf16 are moved as i16: LLVM vectorises loops over these only.
+// CHECK-NOT: load i1{{$|,}}
+// CHECK-NOT: store i1{{ }}
+// CHECK-NOT: {{load|store}} bfloat
 func.func @both(%x: tensor<?xi1>, %y: tensor<?xi1>) -> tensor<?xi1> {
   %z = arith.andi %x, %y : tensor<?xi1>
   return %z : tensor<?xi1>
@@ -22,4 +23,9 @@ func.func @channels(%x: tensor<1x30x30x20xbf16>, %w: tensor<3x3x20xbf16>) -> ten
     ins(%x, %w : tensor<1x30x30x20xbf16>, tensor<3x3x20xbf16>)
     outs(%zeros : tensor<1x28x28x20xbf16>) -> tensor<1x28x28x20xbf16>
   return %y : tensor<1x28x28x20xbf16>
+}
+
+func.func @twice(%x: tensor<128x10xbf16>) -> tensor<128x20xbf16> {
+  %y = tensor.concat dim(1) %x, %x : (tensor<128x10xbf16>, tensor<128x10xbf16>) -> tensor<128x20xbf16>
+  return %y : tensor<128x20xbf16>
 }
