@@ -1,8 +1,8 @@
 """Accesses of memory that LLVM has no vectors for, as ones of integers that it has them for.
 
-Truth values are bytes in memory: LLVM does not vectorise loops that read or write i1. Nor does it those of bf16, which
-are read and written as i16, without the instructions for bf16, which take small numbers for zeros; parts of vectors
-it takes apart.
+Truth values are bytes in memory: LLVM does not vectorise loops that read or write i1. Nor does it those that move
+bf16, and parts of vectors of these it takes apart, without the instructions for bf16, which take small numbers for
+zeros: they are read and written as i16.
 """
 
 from collections.abc import Iterable, Mapping
