@@ -15,6 +15,7 @@ from devscope.lowering.kernels.nest_loops import Emitter
 from devscope.lowering.kernels.streams import streamed_lanes
 from devscope.lowering.kernels.tiles import LINE
 from devscope.lowering.kernels.vector_bodies import PART, is_vectorisable
+from devscope.lowering.kernels.vector_extrema import ExtremumLoop, are_extrema
 from devscope.lowering.kernels.vector_loops import INTEGER_DIVISIONS, VectorLoop, can_reduce
 from devscope.lowering.mlir_util import Builder
 
@@ -59,7 +60,8 @@ class WholeVectors(Emitter):
             return None
         register = self._numbers.get("vector") or LINE
         registers = max(1, self._width * _widest(self._nest) // register)
-        return VectorLoop(self._nest, self._order[-1], self._width, self._used, registers)
+        kind = ExtremumLoop if self._sums and are_extrema(self._nest, self._width) else VectorLoop
+        return kind(self._nest, self._order[-1], self._width, self._used, registers)
 
     def _part_of_line(
         self, build: Builder, bounds: tuple[Any, Any], indices: dict[int, Any], loaded: dict[int, Any]

@@ -196,10 +196,12 @@ def _row_extremum(operation: str, type_: str) -> str:
     """
 
 
-def test_extrema_along_rows() -> None:
+@pytest.mark.parametrize("target", ["cpu:0", "opencl:0"])
+def test_extrema_along_rows(target: str) -> None:
     """By their bits, where rows fill vectors: of zeros, of negative numbers, and where a NaN has a sign."""
     operations, types = ("maximumf", "minimumf"), ("f16", "f32", "f64")
-    rows = devscope.compile("".join(_row_extremum(name, type_) for name in operations for type_ in types))
+    source = "".join(_row_extremum(name, type_) for name in operations for type_ in types)
+    rows = devscope.compile(source, default=target)
     rng = np.random.default_rng(0)
     few = (
         (0.0, -0.0),
