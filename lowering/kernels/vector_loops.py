@@ -20,6 +20,7 @@ from devscope.lowering.kernels.vector_bodies import (
     is_vectorisable,
     vector_of,
 )
+from devscope.lowering.kernels.vector_loads import LOAD
 from devscope.lowering.mlir_util import Builder
 
 _AT_ONCE = 4
@@ -30,6 +31,9 @@ _FEW_OPS = 4
 
 _BYTES = (4, 8)
 """Of elements: masked loads of smaller ones are calls on some processors."""
+
+_WIDE_REGISTER = 64
+"""Bytes of those of processors that have masks for all elements."""
 
 INTEGER_DIVISIONS = {"divsi", "divui", "remsi", "remui", "ceildivsi", "ceildivui", "floordivsi"}
 """Operations of arith that no processor has for vectors."""
@@ -68,12 +72,19 @@ def lanes_of_loop(nest: Nest, loop: int, register: int) -> int:
         return 0
     operands = [o for o in nest.operands if o.is_buffer and loop in o.dims]
     sizes = {mlir_util.element_bytes(ir.MemRefType(o.value.type).element_type) for o in operands}
-    if not sizes or not sizes.issubset(_BYTES):
+    if not sizes or not (sizes.issubset(_BYTES) or (register >= _WIDE_REGISTER and _only_moves(nest))):
         return 0
     lanes = register // max(sizes)
     while extent is not None and lanes > 2 and lanes // 2 >= extent:
         lanes //= 2
     return lanes
+
+
+def _only_moves(nest: Nest) -> bool:
+    """Whether elements are what is loaded: LLVM leaves many such loops of 8 or 16 bits as they are."""
+    ops = mlir_util.children(nest.op)
+    computed = [op for op in ops if op.name not in (LOAD, "linalg.index", "linalg.yield")]
+    return all(isinstance(value.type, ir.IndexType) for op in computed for value in op.results)
 
 
 def can_reduce(nest: Nest) -> bool:
