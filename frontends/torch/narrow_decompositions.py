@@ -1,6 +1,6 @@
 """Functions of floats of 16 bits: computed in f32 and rounded once, as PyTorch does.
 
-torch-mlir writes them as several operations, each of which rounds: of a small number the rest of ``gelu`` is lost.
+torch-mlir writes them as several operations, each of which rounds: of a small number the rest of ``elu`` is lost.
 """
 
 from __future__ import annotations

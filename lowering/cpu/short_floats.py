@@ -68,7 +68,8 @@ def _in_single(op: Any, is_short: Callable[[Any], bool]) -> str:
     attributes = f"{{predicate = {op.attributes['predicate']}}}" if "predicate" in op.attributes else ""
     lines.append(f'%y = "{op.name}"({", ".join(names)}) {attributes} : ({", ".join(types)}) -> {wide}')
     if op.name in _EXACT and _is_brain_float(result):
-        lines.append(_upper_half(wide, result.type))
+        i32 = like(result.type, "i32")
+        lines.append(f"%bits = arith.bitcast %y : {wide} to {i32}\n{_upper_halves('%bits', '%r', result.type)}")
     elif op.name in _INTEGERS:
         # LLVM would take this for a function of f16 again, did it know that the sign is the same.
         lines.append(f"%signed = math.copysign %y, %x0 : {wide}")
@@ -76,17 +77,6 @@ def _in_single(op: Any, is_short: Callable[[Any], bool]) -> str:
     elif is_short(result):
         lines.append(f"%r = arith.truncf %y : {wide} to {result.type}")
     return "\n".join(lines)
-
-
-def _upper_half(wide: str, type_: Any) -> str:
-    i16, i32 = like(type_, "i16"), like(type_, "i32")
-    return f"""
-        %bits = arith.bitcast %y : {wide} to {i32}
-        {_constant("width", 16, i32)}
-        %upper = arith.shrui %bits, %width : {i32}
-        %narrow = arith.trunci %upper : {i32} to {i16}
-        %r = arith.bitcast %narrow : {i16} to {type_}
-    """
 
 
 def _of_bits(op: Any) -> str:
@@ -137,34 +127,38 @@ def _round(op: Any) -> str:
         return _round_twice(source, type_)
     if not _is_brain_float(op.results[0]) or not isinstance(element_type(source), ir.F32Type):
         return ""
-    i1, i16, i32 = (like(type_, element) for element in ("i1", "i16", "i32"))
+    i1, i32 = (like(type_, element) for element in ("i1", "i32"))
     return f"""
         %bits = arith.bitcast %0 : {source} to {i32}
-        {_constant("width", 16, i32)}
+        {_constant("digits", 16, i32)}
         {_constant("one", 1, i32)}
         {_constant("below_half", 0x7FFF, i32)}
         {_constant("quiet", 0x400000, i32)}
-        %upper = arith.shrui %bits, %width : {i32}
+        %upper = arith.shrui %bits, %digits : {i32}
         %odd = arith.andi %upper, %one : {i32}
         %half = arith.addi %odd, %below_half : {i32}
         %rounded = arith.addi %bits, %half : {i32}
         %no_number = arith.ori %bits, %quiet : {i32}
         %is_nan = arith.cmpf uno, %0, %0 : {source}
         %chosen = arith.select %is_nan, %no_number, %rounded : {i1}, {i32}
-        {_upper_halves(i32, i16)}
-        %y = arith.bitcast %narrow : {i16} to {type_}
+        {_upper_halves("%chosen", "%y", type_)}
     """
 
 
-def _upper_halves(i32: str, i16: str) -> str:
-    """``%narrow``: those of ``%chosen``; of vectors as a choice of halves, which is one instruction for two."""
-    if "vector" not in i32:
-        return f"""%shifted = arith.shrui %chosen, %width : {i32}
+def _upper_halves(bits: str, to: str, type_: Any) -> str:
+    """``to``: the bf16 whose digits are the upper ones of ``bits``, of 32 each; of vectors as a choice of halves,
+    which is one instruction for two."""
+    i16, i32 = like(type_, "i16"), like(type_, "i32")
+    if isinstance(type_, ir.VectorType):
+        *outer, last = ir.VectorType(type_).shape
+        halves = f"vector<{'x'.join(map(str, [*outer, 2 * last]))}xi16>"
+        taken = f"""%halves = vector.bitcast {bits} : {i32} to {halves}
+            %lower, %narrow = vector.deinterleave %halves : {halves} -> {i16}"""
+    else:
+        taken = f"""{_constant("width", 16, i32)}
+            %shifted = arith.shrui {bits}, %width : {i32}
             %narrow = arith.trunci %shifted : {i32} to {i16}"""
-    *shape, last = map(int, i32[len("vector<") : -len("xi32>")].split("x"))
-    halves = f"vector<{'x'.join(map(str, [*shape, 2 * last]))}xi16>"
-    return f"""%halves = vector.bitcast %chosen : {i32} to {halves}
-        %lower, %narrow = vector.deinterleave %halves : {halves} -> {i16}"""
+    return f"{taken}\n{to} = arith.bitcast %narrow : {i16} to {type_}"
 
 
 def _round_twice(source: Any, type_: Any) -> str:
