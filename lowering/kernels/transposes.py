@@ -92,15 +92,20 @@ def _replace(nest: Nest, element: str, row: Row, library: KernelLibrary) -> None
     tile, streams = LINE // bytes_, numbers["stream"] < NEVER
     rows = {name.upper(): -(-numbers[name] // tile) * tile for name in ("rows", "streamed_rows", "columns")}
     whole = tile <= numbers["whole_lines"]
+    fetches = any(numbers.get(name, 0) for name in ("ahead", "paged_ahead"))
     values = {
         "TYPE": element,
         "BYTES": bytes_,
         "TILE": tile,
         **rows,
         "PAGED_ROWS": numbers.get("paged_lines", 0) * tile or rows["STREAMED_ROWS"],
+        "AHEAD": numbers.get("ahead", 0) * tile,
+        "PAGED_AHEAD": numbers.get("paged_ahead", 0) * tile,
         "GRAIN": numbers["grain"],
+        "TARGET_FRONT": _front("target", element),
+        "SOURCE_FRONT": _front("source", element),
         "MAY_STREAM": f"%may_stream = arith.{'andi %is_even, %large : i1' if streams else 'constant false'}",
-        "MOVE_LINES": _move_lines(element, bytes_, whole, numbers.get("ahead", 0) * tile) if streams else "",
+        "MOVE_LINES": _move_lines(element, bytes_, whole, fetches) if streams else "",
         "MOVE": move_tile(element, bytes_, whole_lines=whole),
     }
     symbol = library.symbol("transpose", values)
@@ -117,19 +122,19 @@ def _replace(nest: Nest, element: str, row: Row, library: KernelLibrary) -> None
     op.erase()
 
 
-def _move_lines(element: str, bytes_: int, whole_lines: bool, ahead: int) -> str:
-    """The loop over tiles whose lines go past the caches; what is ``ahead`` elements behind is fetched.
+def _move_lines(element: str, bytes_: int, whole_lines: bool, fetches: bool) -> str:
+    """The loop over tiles whose lines go past the caches; if ``fetches``, some of what is read is fetched before.
 
     It is apart from that over other tiles: where both kinds are branches of one loop, Intel's OpenCL driver makes
     one store of two.
     """
-    fetch = f"""
-        %ahead = arith.constant {ahead} : index
-        %next_j = arith.addi %jj, %ahead : index
-        %fetched_j = arith.minui %next_j, %last_j : index
-        %from_fetched = arith.addi %from, %fetched_j : index
-        %fetched = arith.addi %from_fetched, %from_row : index
-        {fetch_tile(element, LINE // bytes_)}"""
+    fetch = f"""scf.if %fetches {{
+              %next_j = arith.addi %jj, %ahead : index
+              %fetched_j = arith.minui %next_j, %last_j : index
+              %from_fetched = arith.addi %from, %fetched_j : index
+              %fetched = arith.addi %from_fetched, %from_row : index
+              {fetch_tile(element, LINE // bytes_)}
+            }}"""
     return f"""
         scf.if %streams {{
           scf.for %ii = %line_begin to %line_end step %tile {{
@@ -137,9 +142,22 @@ def _move_lines(element: str, bytes_: int, whole_lines: bool, ahead: int) -> str
             %in = arith.addi %from_j, %from_row : index
             %out = arith.addi %to_j, %ii : index
             {move_tile(element, bytes_, streams=True, whole_lines=whole_lines)}
-            {fetch if ahead else ""}
+            {fetch if fetches else ""}
           }}
         }}"""
+
+
+def _front(name: str, element: str) -> str:
+    """How many elements of a buffer are in front of its first line, and whether one begins with that."""
+    return f"""%{name}_base = memref.extract_aligned_pointer_as_index %{name} : memref<?x{element}> -> index
+    %{name}_offset_bytes = arith.muli %{name}_offset, %bytes : index
+    %{name}_address = arith.addi %{name}_base, %{name}_offset_bytes : index
+    %{name}_past = arith.remui %{name}_address, %line : index
+    %{name}_left = arith.subi %line, %{name}_past : index
+    %{name}_missing = arith.remui %{name}_left, %line : index
+    %{name}_odd = arith.remui %{name}_missing, %bytes : index
+    %is_{name}_element = arith.cmpi eq, %{name}_odd, %zero : index
+    %{name}_front = arith.divui %{name}_missing, %bytes : index"""
 
 
 _TARGET = 4

@@ -29,6 +29,7 @@ rows = 40
 streamed_rows = 16
 paged_lines = 2
 ahead = 1
+paged_ahead = 2
 whole_lines = {}
 columns = 50
 grain = 3000
@@ -66,6 +67,15 @@ def random(shape: tuple[int, ...], element: str) -> np.ndarray:
     return generator.integers(-(2**7), 2**7, shape).astype(TYPES[element])
 
 
+def beside_lines(array: np.ndarray, behind: int) -> np.ndarray:
+    """A copy that begins so many bytes behind a line of memory."""
+    room = np.empty(array.nbytes + 128, np.uint8)
+    place = behind - room.ctypes.data % 64 + 64
+    copy = room[place : place + array.nbytes].view(array.dtype).reshape(array.shape)
+    copy[...] = array
+    return copy
+
+
 @pytest.mark.parametrize("whole_lines", [0, 64])
 @pytest.mark.parametrize("element", TYPES)
 def test_transposes(element: str, whole_lines: int, tmp_path: Path) -> None:
@@ -74,6 +84,7 @@ def test_transposes(element: str, whole_lines: int, tmp_path: Path) -> None:
     bytes_ = TYPES[element](0).itemsize
     for sizes in [
         (4096 // bytes_, 150, 1, 1),
+        (150, 4096 // bytes_, 1, 1),
         (64, 80, 3, 2),
         (131, 70, 17, 64),
         (16, 16, 64, 33),
@@ -89,6 +100,7 @@ def test_transposes(element: str, whole_lines: int, tmp_path: Path) -> None:
             out[place : place + r.nbytes].view(r.dtype).reshape(r.shape)
             for out, place, r in zip(outs, places, right, strict=True)
         ]
+        arrays = [beside_lines(x, 8 * number) for number, x in enumerate(reversed(arrays))][::-1]
         for got in (run(*arrays), run(*arrays, out=views)):
             for array, expected, permutation in zip(got, right, PERMUTATIONS, strict=True):
                 np.testing.assert_array_equal(array, expected, err_msg=f"{element} {sizes} {permutation}")

@@ -3,9 +3,10 @@
 //
 // A unit of work is some rows of a matrix by ${COLUMNS} columns of it, and goes by tiles of ${TILE} by ${TILE} elements.
 // The last tiles overlap those before them. %large: whether lines of the target go to memory past the caches. Those of a
-// tile do if the tile begins where a line does, so tiles are shifted by as many rows as that takes. What is read then is
-// fetched ${AHEAD} elements before. Where rows of the target begin at the same place of pages, memory does little of them at
-// once, so longer pieces of them are written.
+// tile do if the tile begins where a line does, so tiles are shifted by as many rows as that takes, and by as many columns as
+// lets what is read begin with a line, too. Then it is fetched ${AHEAD} elements before, or ${PAGED_AHEAD} where its rows begin at
+// the same place of pages: few of their lines stay in a cache. ${PAGED_ROWS} rows of a matrix are a strip where rows of the
+// target begin so.
 func.func private @${NAME}(
     %source: memref<?x${TYPE}>, %source_offset: index, %source_b: index, %source_i: index,
     %target: memref<?x${TYPE}>, %target_offset: index, %target_b: index, %target_j: index,
@@ -22,14 +23,25 @@ func.func private @${NAME}(
   %columns = arith.constant ${COLUMNS} : index
   %grain = arith.constant ${GRAIN} : index
 
-  %strides = arith.ori %target_b, %target_j : index
-  %stride_bytes = arith.muli %strides, %bytes : index
+  %target_strides = arith.ori %target_b, %target_j : index
+  %source_strides = arith.ori %source_b, %source_i : index
+  %stride_bytes = arith.muli %target_strides, %bytes : index
   %odd_stride = arith.remui %stride_bytes, %line : index
   %is_even = arith.cmpi eq, %odd_stride, %zero : index
+  %source_stride_bytes = arith.muli %source_strides, %bytes : index
+  %source_odd_stride = arith.remui %source_stride_bytes, %line : index
+  %is_source_even = arith.cmpi eq, %source_odd_stride, %zero : index
   ${MAY_STREAM}
   %distance_bytes = arith.muli %target_j, %bytes : index
   %odd_distance = arith.remui %distance_bytes, %page : index
   %is_paged = arith.cmpi eq, %odd_distance, %zero : index
+  %source_distance_bytes = arith.muli %source_i, %bytes : index
+  %source_odd_distance = arith.remui %source_distance_bytes, %page : index
+  %is_source_paged = arith.cmpi eq, %source_odd_distance, %zero : index
+  %usual_ahead = arith.constant ${AHEAD} : index
+  %paged_ahead = arith.constant ${PAGED_AHEAD} : index
+  %ahead = arith.select %is_source_paged, %paged_ahead, %usual_ahead : index
+  %fetches = arith.cmpi ne, %ahead, %zero : index
   %few_rows = arith.select %is_paged, %paged_rows, %streamed_rows : index
   %rows = arith.select %may_stream, %few_rows, %many_rows : index
 
@@ -53,18 +65,15 @@ func.func private @${NAME}(
 
   scf.parallel (%task) = (%zero) to (%tasks) step (%one) {
     // How many elements are in front of the first line. Addresses on devices are known there only.
-    %base = memref.extract_aligned_pointer_as_index %target : memref<?x${TYPE}> -> index
-    %offset_bytes = arith.muli %target_offset, %bytes : index
-    %address = arith.addi %base, %offset_bytes : index
-    %past = arith.remui %address, %line : index
-    %left = arith.subi %line, %past : index
-    %missing = arith.remui %left, %line : index
-    %odd_element = arith.remui %missing, %bytes : index
-    %is_element = arith.cmpi eq, %odd_element, %zero : index
-    %streams = arith.andi %may_stream, %is_element : i1
-    %missing_elements = arith.divui %missing, %bytes : index
-    %shift = arith.select %streams, %missing_elements, %zero : index
+    ${TARGET_FRONT}
+    %streams = arith.andi %may_stream, %is_target_element : i1
+    %shift = arith.select %streams, %target_front, %zero : index
     %is_shifted = arith.cmpi ne, %shift, %zero : index
+    ${SOURCE_FRONT}
+    %are_source_lines = arith.andi %is_source_even, %is_source_element : i1
+    %shifts_columns = arith.andi %streams, %are_source_lines : i1
+    %column_shift = arith.select %shifts_columns, %source_front, %zero : index
+    %is_column_shifted = arith.cmpi ne, %column_shift, %zero : index
     %first_unit = arith.muli %task, %at_once : index
     %behind_unit = arith.addi %first_unit, %at_once : index
     %last_unit = arith.minui %behind_unit, %units : index
@@ -116,8 +125,17 @@ func.func private @${NAME}(
         %count = arith.subi %i1, %i0 : index
         %others = arith.select %streams, %both, %count : index
         %others_at = arith.select %streams, %last_i, %i0 : index
-        scf.for %j = %j0 to %j1 step %tile {
-          %jj = arith.minui %j, %last_j : index
+        // The same of columns; the tile in front of the first line of what is read begins at the first column.
+        %column_begin = arith.addi %j0, %column_shift : index
+        %column_behind = arith.addi %j1, %column_shift : index
+        %column_end = arith.minui %column_behind, %N : index
+        %is_first_column = arith.cmpi eq, %j0, %zero : index
+        %has_column_front = arith.andi %is_first_column, %is_column_shifted : i1
+        %column_front = arith.select %has_column_front, %tile, %zero : index
+        %columns_begin = arith.subi %column_begin, %column_front : index
+        scf.for %j = %columns_begin to %column_end step %tile {
+          %not_before = arith.maxsi %j, %zero : index
+          %jj = arith.minui %not_before, %last_j : index
           %from_j = arith.addi %from, %jj : index
           %to_row = arith.muli %jj, %target_j : index
           %to_j = arith.addi %to, %to_row : index
