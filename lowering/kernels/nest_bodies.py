@@ -8,8 +8,11 @@ from devscope.lowering import mlir_util
 from devscope.lowering.interop.bindings import ir
 from devscope.lowering.mlir_util import Builder
 
-#: What combines two partial results into one, with what changes nothing. Products of floats are none of these: in
-#: another order they may be infinite on the way, or 0, and NaN is what infinity times 0 is.
+PRODUCT = "arith.mulf"
+"""In another order products may be infinite on the way, or 0, and NaN is what infinity times 0 is: they are no
+combiner but for `vector_products`."""
+
+#: What combines two partial results into one, with what changes nothing.
 _NEUTRAL = {
     "arith.addf": "-0.0",
     "arith.addi": "0",
@@ -109,7 +112,7 @@ def has_neutral(name: str, type_: Any) -> bool:
 
 def neutral_text(name: str, type_: Any) -> str:
     """The number of `has_neutral`, as MLIR writes it."""
-    text = _NEUTRAL.get(name)
+    text = "1.0" if name == PRODUCT else _NEUTRAL.get(name)
     if text is None and isinstance(type_, ir.FloatType):
         text = _INFINITY[str(type_)][name.startswith("arith.max")]
     elif text is None:

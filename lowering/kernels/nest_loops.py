@@ -21,6 +21,7 @@ from devscope.lowering.kernels.vector_bodies import (
 )
 from devscope.lowering.kernels.vector_extrema import ExtremumLoop, are_extrema
 from devscope.lowering.kernels.vector_loops import VectorLoop, can_reduce, lanes_of_loop, lanes_of_sums
+from devscope.lowering.kernels.vector_products import ProductLoop, are_products
 from devscope.lowering.mlir_util import Builder
 
 
@@ -109,7 +110,8 @@ class Emitter:
         nest, order = self._nest, self._order
         if not order or self._turned or self._is_guarded:
             return None
-        if self._sums and not (len(self._carried) == len(nest.results) and can_reduce(nest)):
+        is_product = self._sums > 0 and are_products(nest)
+        if self._sums and not (len(self._carried) == len(nest.results) and (is_product or can_reduce(nest))):
             return None
         if not self._sums and not all(order[-1] in result.dims for result in nest.results):
             return None
@@ -119,6 +121,8 @@ class Emitter:
             lanes = lanes_of_loop(nest, order[-1], self._numbers.get("vector", 0))
         if not lanes:
             return None
+        if is_product:
+            return ProductLoop(nest, order[-1], lanes, self._used)
         kind = ExtremumLoop if self._sums and are_extrema(nest, lanes) else VectorLoop
         return kind(nest, order[-1], lanes, self._used)
 

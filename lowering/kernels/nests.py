@@ -5,8 +5,8 @@ loops sum up that way stays in registers; where loops sum up rows, a part of a r
 Loops that read one operand and write another in different orders go by blocks of both.
 
 What can be done in any order becomes tasks, so many as the work is worth: `numbers` of the target's table of
-schedules say how much that is. Sums are reassociated, as vectors and tasks need it; products of floats and choices
-keep their order.
+schedules say how much that is. Sums are reassociated, as vectors and tasks need it; choices keep their order, and
+so do products of floats, but for finite ones that vectors make.
 """
 
 from collections.abc import Sequence

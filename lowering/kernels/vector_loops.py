@@ -40,7 +40,7 @@ INTEGER_DIVISIONS = {"divsi", "divui", "remsi", "remui", "ceildivsi", "ceildivui
 
 _EXTREMA = {"arith.maximumf", "arith.minimumf"}
 
-_REDUCTIONS = {"addf": "add", "addi": "add", "muli": "mul", "andi": "and", "ori": "or", "xori": "xor"}
+_REDUCTIONS = {"addf", "addi", "mulf", "muli", "andi", "ori", "xori"}
 
 Indices = Mapping[int, Any]
 Loaded = Mapping[int, Any]
@@ -390,8 +390,8 @@ def _zeros(build: Builder, type_: Any) -> Any:
 
 
 def across(build: Builder, name: str, vector: Any, number: Any) -> Any:
-    """All elements of a vector, and a number, combined by the operation ``name`` of arith; sums in any order."""
-    order = " fastmath<reassoc>" if name == "addf" else ""
-    kind, types = _REDUCTIONS.get(name, name), f"{vector.type} into {number.type}"
+    """All elements of a vector, and a number, combined by the operation ``name`` of arith, in any order."""
+    order = " fastmath<reassoc>" if name in ("addf", "mulf") else ""
+    kind, types = name[:-1] if name in _REDUCTIONS else name, f"{vector.type} into {number.type}"
     text = f"vector.reduction <{kind}>, %0, %1{order} : {types}"
     return build.insert(text, [vector, number])[0].result
