@@ -87,12 +87,14 @@ def end_of_phase(call: Call) -> IndexText:
         with text.loop("%tile", "%tile_end") as pixel:
             row, offset = begin_of(pixel)
             sums = text.define(f"vector.load %room[{row}, %0] : {room}, {vector}")
-            if c != of:
-                sums = text.define(f"arith.truncf {sums} : {vector} to {written}")
-            text.lines.append(
-                f"vector.maskedstore %C[{text.add(line, offset)}], {mask}, {sums} : {call.flat_result}, "
-                f"vector<{columns}xi1>, {written}"
-            )
+            place = text.value(text.add(line, offset))
+            types = f"{call.flat_result}, vector<{columns}xi1>, {written}"
+            if call.adds:
+                nothing = text.define(f"arith.constant dense<{zero(c)}> : {written}")
+                held = f"vector.maskedload %C[{place}], {mask}, {nothing} : {types} into {written}"
+                sums = _plus(text, sums, text.define(held), of, c, f"{columns}")
+            sums = _rounded(text, sums, of, c, f"{columns}")
+            text.lines.append(f"vector.maskedstore %C[{place}], {mask}, {sums} : {types}")
         return text
     stride = call.stride_of_result(call.plan.filter)
     line = text.add("%c_begin", text.mul("%j", stride))
@@ -101,11 +103,27 @@ def end_of_phase(call: Call) -> IndexText:
         place = text.add(line, offset)
         with text.loop(0, filters) as filter_:
             sum_ = text.define(f"memref.load %room[{row}, {filter_}] : {room}")
-            if c != of:
-                sum_ = text.define(f"arith.truncf {sum_} : {of} to {c}")
-            to = text.add(place, text.mul(filter_, stride))
-            text.lines.append(f"memref.store {sum_}, %C[{to}] : {call.flat_result}")
+            to = text.value(text.add(place, text.mul(filter_, stride)))
+            if call.adds:
+                sum_ = _plus(text, sum_, text.define(f"memref.load %C[{to}] : {call.flat_result}"), of, c)
+            text.lines.append(f"memref.store {_rounded(text, sum_, of, c)}, %C[{to}] : {call.flat_result}")
     return text
+
+
+def _plus(text: IndexText, sums: str, held: str, of: str, c: str, width: str = "") -> str:
+    """Sums and what the result holds, numbers or vectors of so many."""
+    to, from_ = (f"vector<{width}x{each}>" if width else each for each in (of, c))
+    if c != of:
+        held = text.define(f"arith.extf {held} : {from_} to {to}")
+    return text.define(f"arith.add{'i' if zero(of) == '0' else 'f'} {sums}, {held} : {to}")
+
+
+def _rounded(text: IndexText, sums: str, of: str, c: str, width: str = "") -> str:
+    """As elements of the result."""
+    if c == of:
+        return sums
+    from_, to = (f"vector<{width}x{each}>" if width else each for each in (of, c))
+    return text.define(f"arith.truncf {sums} : {from_} to {to}")
 
 
 def _room(call: Call) -> str:
@@ -136,14 +154,11 @@ def _end_line(
 ) -> None:
     """Lines that write ``sums``, a line of C from ``%at`` and ``%column`` on, of which all ``fits`` or a part."""
     of, c = call.found.element, element_of(call.result)
-    line, written = f"vector<{width}x{of}>", f"vector<{width}x{c}>"
+    written = f"vector<{width}x{c}>"
     if call.adds:
         held = text.define(f"vector.transfer_read {to}[%b, %at, %column], %nothing : {c_type}, {written}")
-        if c != of:
-            held = text.define(f"arith.extf {held} : {written} to {line}")
-        sums = text.define(f"arith.add{'i' if zero(of) == '0' else 'f'} {sums}, {held} : {line}")
-    if c != of:
-        sums = text.define(f"arith.truncf {sums} : {line} to {written}")
+        sums = _plus(text, sums, held, of, c, f"{width}")
+    sums = _rounded(text, sums, of, c, f"{width}")
     if call.follows is not None:
         for number, ((value, axes), type_) in enumerate(zip(call.extras, extra_types, strict=True)):
             element = element_of(value)

@@ -112,13 +112,14 @@ class Plan:
     def replace(self, row: Row, schedules: Schedules, library: KernelLibrary, constants: PackedConstants) -> None:
         found, op = self.found, self.found.op
         fill = zeros_before(op, found.result)
-        if fill is not None and (parts := phases(found)) is not None:
+        if (parts := phases(found)) is not None:
             for phase, shifts in of_same_sizes(parts):
                 made = plan(phase, shifts)
                 assert made is not None
-                Call(made, row, phase.result, False, None, None, False).insert(op, library)
-            for old in (fill, op) if have_everything(found) else (op,):
-                old.erase()
+                Call(made, row, phase.result, fill is None, None, None, False).insert(op, library)
+            if fill is not None and have_everything(found):
+                fill.erase()
+            op.erase()
             return
         follows = None
         if fill is not None and not self.outer:

@@ -60,11 +60,12 @@ class Plan:
         filled = filled_before(op, found.result)
         if filled is not None and not filled[1]:
             filled = None
-        if filled is not None and (parts := phases(found)) is not None:
+        if (parts := phases(found)) is not None:
             for part in parts:
-                _compute_part(part, row, filled[1], library, constants)
-            for old in (filled[0], op) if have_everything(found) else (op,):
-                old.erase()
+                _compute_part(part, row, None if filled is None else filled[1], library, constants)
+            if filled is not None and have_everything(found):
+                filled[0].erase()
+            op.erase()
             return
         follows = None
         if filled is not None:
@@ -81,13 +82,18 @@ class Plan:
 
 
 def _compute_part(
-    part: Windowed, row: Row, begin: str, library: KernelLibrary, constants: PackedConstants
+    part: Windowed, row: Row, begin: str | None, library: KernelLibrary, constants: PackedConstants
 ) -> None:
-    """A phase, into a buffer of its own where elements of its result do not stand side by side."""
+    """A phase, into a buffer of its own where elements of its result do not stand side by side.
+
+    ``begin``: what sums begin with; None: what is in the result.
+    """
     view, made = part.result, plan(part)
     buffer = view if made is not None else _buffer_like(part.op, view)
     made = made or plan(replace(part, result=buffer))
     assert made is not None
+    if buffer is not view and begin is None:
+        mlir_util.insert(part.op, f"memref.copy %0, %1 : {view.type} to {buffer.type}", [view, buffer])
     Call(_with_filters_side_by_side(made, row, constants), row, begin, None).insert(library)
     if buffer is not view:
         mlir_util.insert(part.op, f"memref.copy %0, %1 : {buffer.type} to {view.type}", [buffer, view])

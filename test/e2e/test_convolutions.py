@@ -209,6 +209,12 @@ _CASES = {
     "bf16_holes": Case(_NCHW, window=4, holes=2, low=2, high=3, size=6, types=("bf16",) * 3),
     "f16_holes": Case(_NHWC, window=3, holes=2, low=1, high=2, size=6, filters=17, types=("f16",) * 3),
     "nchw_far_holes": Case(_NCHW, window=2, holes=3, low=1, high=1, size=6),
+    "nchw_holes_begun": Case(_NCHW, window=4, holes=2, low=2, high=3, size=6, fill=False, dynamic="n"),
+    "nhwc_far_holes_begun": Case(_NHWC, window=2, holes=3, low=1, high=1, size=6, filters=17, fill=False),
+    "bf16_holes_begun": Case(_NCHW, holes=2, low=2, high=1, size=6, types=("bf16",) * 3, fill=False),
+    "one_filter_holes_begun": Case(("nchw", "chw", "nhw"), holes=2, low=1, size=8, types=("f16",) * 3, fill=False),
+    "one_filter_space_holes": Case(("ncdhw", "fcdhw", "nfdhw"), holes=2, size=4, filters=1, fill=False),
+    "multiplied_holes_begun": Case(("nhwc", "hwcf", "nhwcf"), holes=2, low=1, size=6, filters=5, fill=False),
     "one_filter_holes": Case(("nchw", "chw", "nhw"), window=4, holes=2, low=2, high=3, size=8, dynamic="n"),
     "one_filter_far_holes": Case(("nhwc", "hwc", "nhw"), window=2, holes=3, low=1, high=1, size=8),
     "nchw_dynamic": Case(_NCHW, low=2, high=1, dynamic="dhw"),
@@ -289,6 +295,7 @@ def test_on_a_device() -> None:
     """The same kernels, whose tasks are work-items; and several blocks along two axes."""
     names = "nhwc_one nchw_strided nhwc_holes nchw_dynamic depthwise_nchw_strided depthwise_relu i8"
     names += " nchw_many_filters nchw_holes nchw_holes_dynamic nchw_uneven_holes bf16_holes f16_holes"
+    names += " nchw_holes_begun bf16_holes_begun one_filter_holes_begun multiplied_holes_begun"
     names += " one_filter_holes one_filter_far_holes depthwise_nhwc_holes multiplied multiplied_twice groups_odd"
     blocks = Case(("nhwc", "hwc", "nhwc"), batch=1, size=56, channels=128, low=1, high=1)
     cases = {**{name: _CASES[name] for name in names.split()}, "blocks": blocks}
