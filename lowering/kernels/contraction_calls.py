@@ -221,17 +221,22 @@ class CallText:
             self._allocate_packed(name, None)
 
     def _sums(self) -> None:
-        """Memory for the sums of few rows."""
+        """Memory for the sums of few rows, an odd number of blocks apart: of powers of two of them, those of a
+        column would stand in one set of a cache."""
         found, columns = self._found, self._row.numbers["columns"]
-        rows, b, n = found.extent("m") or 1, found.extent("b"), found.extent("n")
+        rows, b, n = found.limit("m") or 1, found.extent("b"), found.extent("n")
         to = f"memref<?x?x?x{found.element}>"
         if b is not None and n is not None:
-            type_ = f"memref<{b}x{rows}x{-(-n // columns) * columns}x{found.element}>"
+            type_ = f"memref<{b}x{rows}x{apart(-(-n // columns)) * columns}x{found.element}>"
             alloc = f"memref.alloc() {{alignment = 64 : i64}} : {type_}"
         else:
             type_ = f"memref<?x{rows}x?x{found.element}>"
-            padded = self._padded("sums", "n", _ANY, columns)
-            alloc = f"memref.alloc({self._extents['b']}, {padded}) {{alignment = 64 : i64}} : {type_}"
+            self._padded("sums", "n", _ANY, columns)
+            self._lines += [
+                "%blocks_apart = arith.ori %sums_parts, %c1 : index",
+                "%sums_apart = arith.muli %blocks_apart, %sums_step : index",
+            ]
+            alloc = f"memref.alloc({self._extents['b']}, %sums_apart) {{alignment = 64 : i64}} : {type_}"
         self._lines += [f"%alloc_sums = {alloc}", f"%sums = memref.cast %alloc_sums : {type_} to {to}"]
         self.parameters.append(Parameter("sums", to, "%sums", written=True))
 

@@ -25,7 +25,7 @@ def fitted(row: Row, found: Contraction) -> Row:
     """``row`` with blocks of about the same size where the result has few rows or columns."""
     numbers = dict(row.numbers)
     for number, loop in (("rows", "m"), ("columns", "n")):
-        extent, most = found.extent(loop), numbers[number]
+        extent, most = found.limit(loop), numbers[number]
         if extent:
             numbers[number] = min(most, -(-extent // -(-extent // most)))
     return replace(row, numbers=numbers)

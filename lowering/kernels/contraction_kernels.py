@@ -1,7 +1,7 @@
 """Which kernels compute a contraction, and where each reads its operands.
 
-Rows and columns whose number is not known may be one, as of programs that are run with a batch of one: that has a
-kernel of its own, as the one for many would pack all of the other operand for it.
+Rows and columns whose number is not known may be one or few, as of programs that are run with a batch of one: that
+has kernels of its own, as the one for many would pack all of the other operand for it.
 """
 
 from collections.abc import Iterable
@@ -28,11 +28,12 @@ _WAYS = 8
 
 
 class Kernel(NamedTuple):
-    """``one``: the loop of the contraction that must have one iteration; None for a kernel of any sizes."""
+    """``loop``: that of the contraction which must have at most ``most`` iterations; None: sizes are any."""
 
     found: Contraction
     row: Row
-    one: int | None = None
+    loop: int | None = None
+    most: int = 1
 
 
 def kernel_of(op: Any, found: Contraction, row: Row, constants: PackedConstants) -> Kernel:
@@ -48,17 +49,19 @@ def kernel_of(op: Any, found: Contraction, row: Row, constants: PackedConstants)
     return Kernel(found, row)
 
 
-def kernels_of_one_line(op: Any, kernel: Kernel, schedules: Schedules, constants: PackedConstants) -> list[Kernel]:
-    """Those for one column and for one row, where ``kernel`` is for numbers of them that are not known."""
-    made = [_of_one(op, kernel, name, schedules, constants) for name in ("n", "m")]
-    return [each for each in made if each is not None]
+def kernels_of_few_lines(
+    op: Any, kernel: Kernel, schedules: Schedules, constants: PackedConstants
+) -> list[Kernel]:
+    """Those for one column, for one row, and for few, where it is not known how many ``kernel`` is for."""
+    names = [name for name in ("n", "m") if _may_be_few(kernel, name)]
+    ones = [_of_one(op, kernel, name, schedules, constants) for name in names]
+    few = [_of_few(op, kernel, name, schedules, constants) for name in names]
+    return [each for each in (*ones, *few) if each is not None]
 
 
 def _of_one(op: Any, kernel: Kernel, name: str, schedules: Schedules, constants: PackedConstants) -> Kernel | None:
-    found, row, _ = kernel
+    found, row, *_ = kernel
     group = found.loops[name]
-    if row.template != PACKED or len(group) != 1 or found.extent(name) is not None or found.outer:
-        return None
     own, other = (found.a, found.b) if name == "m" else (found.b, found.a)
     one = match(op, bindings.load("_mlir_libs._mlirDialectsLinalg"), frozenset(group))
     if one is None or one.outer or own.place is Place.PANELS:
@@ -68,13 +71,39 @@ def _of_one(op: Any, kernel: Kernel, name: str, schedules: Schedules, constants:
             return None
         # A constant is kept in one form.
         one.b = found.b
-        return kernel_of(op, one, row, constants)._replace(one=group[0])
+        return kernel_of(op, one, row, constants)._replace(loop=group[0])
     sizes, contiguous = one.sizes(), one.contiguous()
     its = schedules.find(KIND, one.element, sizes, contiguous)
     if its is None or its.template not in (DOTS, NARROW):
         return None
     schedules.note(op, its, one.element, sizes, contiguous)
-    return kernel_of(op, one, its, constants)._replace(one=group[0])
+    return kernel_of(op, one, its, constants)._replace(loop=group[0])
+
+
+def _of_few(op: Any, kernel: Kernel, name: str, schedules: Schedules, constants: PackedConstants) -> Kernel | None:
+    """Of as many lines as the row that holds for two of them is for, if it packs no more than it needs."""
+    found = kernel.found
+    few = match(op, bindings.load("_mlir_libs._mlirDialectsLinalg"))
+    if few is None or Place.PANELS in (found.a.place, found.b.place):
+        return None
+    sizes, contiguous = few.sizes(), few.contiguous()
+    its = schedules.find(KIND, few.element, sizes | {name: 2}, contiguous)
+    if its is None or its.template not in (DOTS, NARROW) or name not in its.at_most:
+        return None
+    most = its.at_most[name]
+    few.most = {name: most}
+    schedules.note(op, its, few.element, sizes | few.most, contiguous)
+    return kernel_of(op, few, its, constants)._replace(loop=found.loops[name][0], most=most)
+
+
+def _may_be_few(kernel: Kernel, name: str) -> bool:
+    found = kernel.found
+    return (
+        kernel.row.template == PACKED
+        and len(found.loops[name]) == 1
+        and found.extent(name) is None
+        and not found.outer
+    )
 
 
 def _place_operands(op: Any, found: Contraction, row: Row, constants: PackedConstants) -> None:

@@ -9,7 +9,7 @@ name for.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import Enum, auto
 from math import prod
 from typing import Any
@@ -93,7 +93,7 @@ class Contraction:
 
     ``element``: the type that sums are computed in. ``extend``: the operation that makes it of the operands'.
     ``sums_outside``: whether there are sums among the outer loops. ``words``: where several steps of k are packed
-    as one.
+    as one. ``most``: iterations of the kernel's loops, where their number is not known but its limit.
     """
 
     a: Operand
@@ -105,6 +105,7 @@ class Contraction:
     extend: str
     sums_outside: bool
     words: Words | None = None
+    most: Mapping[str, int] = field(default_factory=dict[str, int])
 
     @property
     def packed(self) -> str:
@@ -123,6 +124,10 @@ class Contraction:
         """The iterations of the kernel's loop ``name``; None where they are not known."""
         extents = [self.operand_of(loop).extent(loop) for loop in self.loops[name]]
         return product(extents)
+
+    def limit(self, name: str) -> int | None:
+        """The most iterations of the kernel's loop ``name``; None where they are not known."""
+        return self.most.get(name, self.extent(name))
 
     def sizes(self) -> dict[str, int | None]:
         return {name: self.extent(name) for name in self.loops}

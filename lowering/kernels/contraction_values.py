@@ -48,7 +48,7 @@ def values(
     library: KernelLibrary,
 ) -> dict[str, object]:
     """What the template of ``row`` is filled with. ``parameters``: of the function, with ``extras``."""
-    numbers = {"rows": found.extent("m") or 1, **row.numbers}
+    numbers = {"rows": found.limit("m") or 1, **row.numbers}
     rows, columns = numbers["rows"], numbers["columns"]
     of, result = found.element, found.c.element
     made: dict[str, object] = {
@@ -149,10 +149,10 @@ def _of_packed(
 def _of_narrow(found: Contraction, rows: int, columns: int, steps: int) -> dict[str, object]:
     """Products of so many steps of k are added to a block of sums in one go; A is read before."""
 
-    def add(step: int, whole: bool = False) -> str:
+    def add(name: str, k: str, sums: str, more: str, whole: bool = False) -> str:
         block = f"vector<{rows}x{found.element}>, vector<{columns}x{found.element}>"
-        return f"""{read_columns(found, columns, f"%at_k{step}", f"%b{step}", f"{step}", whole)}
-            %sums{step + 1} = vector.outerproduct %a{step}, %b{step}, %sums{step} : {block}"""
+        return f"""{read_columns(found, columns, k, f"%b{name}", name, whole)}
+            {more} = vector.outerproduct %a{name}, %b{name}, {sums} : {block}"""
 
     def read(step: int) -> str:
         return f"""%step{step} = arith.constant {step} : index
@@ -160,11 +160,11 @@ def _of_narrow(found: Contraction, rows: int, columns: int, steps: int) -> dict[
             %at_k{step} = arith.addi %k0, %behind{step} : index
             {read_rows(found, rows, f"%at_k{step}", f"{step}")}"""
 
+    adds = (add(f"{n}", f"%at_k{n}", f"%sums{n}", f"%sums{n + 1}", whole=True) for n in range(steps))
     return {
         "PANEL_OF_A": clamped("row", rows, "%row", "%last_row"),
         "READ_ALL_A": "\n".join(map(read, range(steps))),
-        "ADD_ALL": "\n".join(map(add, range(steps))),
-        "ADD_ALL_WHOLE": "\n".join(add(step, whole=True) for step in range(steps)),
-        "READ_A": read(0),
-        "ADD": add(0),
+        "ADD_ALL": "\n".join(adds),
+        "READ_A": read_rows(found, rows, "%k", "_k"),
+        "ADD": add("_k", "%k", "%so_far", "%more"),
     }

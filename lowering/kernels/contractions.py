@@ -8,7 +8,7 @@ from devscope.lowering.interop import bindings
 from devscope.lowering.interop.bindings import ir
 from devscope.lowering.kernels.accumulators import zeros_before
 from devscope.lowering.kernels.contraction_calls import CallText
-from devscope.lowering.kernels.contraction_kernels import KIND, Kernel, kernel_of, kernels_of_one_line
+from devscope.lowering.kernels.contraction_kernels import KIND, Kernel, kernel_of, kernels_of_few_lines
 from devscope.lowering.kernels.contraction_match import Contraction, Operand, match
 from devscope.lowering.kernels.contraction_operands import Extra, extras
 from devscope.lowering.kernels.contraction_values import values
@@ -55,7 +55,7 @@ def call_contractions(
         if row is not None:
             found.words = words if row.element == narrow else None
             kernel = kernel_of(op, found, row, constants)
-            others = [] if found.sums_outside else kernels_of_one_line(op, kernel, schedules, constants)
+            others = [] if found.sums_outside else kernels_of_few_lines(op, kernel, schedules, constants)
             schedules.note(op, row, found.element, sizes, contiguous)
             _replace(op, kernel, others, schedules, library)
 
@@ -63,7 +63,7 @@ def call_contractions(
 def _replace(
     op: Any, kernel: Kernel, others: Sequence[Kernel], schedules: Schedules, library: KernelLibrary
 ) -> None:
-    """``others``: kernels that are called instead of ``kernel`` where each one's loop has one iteration."""
+    """``others``: kernels that are called instead of ``kernel`` where each one's loop is short enough."""
     found, kernels = kernel.found, [*others, kernel]
     if found.sums_outside and found.c.element != found.element:
         found.c = _wide_sums(op, found)
@@ -81,8 +81,8 @@ def _replace(
     for each, read in zip(kernels, reads, strict=True):
         if follows is not None:
             each.found.c.value = follows.result
-        if each.one is not None:
-            inside, at = _if_one(at, each.found.c, each.one)
+        if each.loop is not None:
+            inside, at = _if_few(at, each.found.c, each.loop, each.most)
         else:
             inside = at
         _call(inside, each, fill is None, follows, read or [], library)
@@ -99,7 +99,7 @@ def _call(
     read: Sequence[Extra],
     library: KernelLibrary,
 ) -> None:
-    found, row, _ = kernel
+    found, row, *_ = kernel
     call = CallText(found, row, adds, read)
     parameters = ", ".join(f"%{parameter.name}: {parameter.type}" for parameter in call.parameters)
     symbol = library.symbol(row.template, values(found, row, parameters, follows, read, library))
@@ -110,13 +110,13 @@ def _call(
     mark_written(called, call.written)
 
 
-def _if_one(before: Any, operand: Operand, loop: int) -> tuple[Any, Any]:
-    """The ends of what is done where ``loop`` has one iteration, and of what is done else."""
+def _if_few(before: Any, operand: Operand, loop: int, most: int) -> tuple[Any, Any]:
+    """The ends of what is done where ``loop`` has at most so many iterations, and of what is done else."""
     text = f"""%axis = arith.constant {operand.axes[loop]} : index
         %size = memref.dim %0, %axis : {operand.value.type}
-        %one = arith.constant 1 : index
-        %is_one = arith.cmpi eq, %size, %one : index
-        scf.if %is_one {{ }} else {{ }}"""
+        %most = arith.constant {most} : index
+        %are_few = arith.cmpi ule, %size, %most : index
+        scf.if %are_few {{ }} else {{ }}"""
     branches = mlir_util.insert(before, text, [operand.value])[-1]
     then, otherwise = (block.operations[0].operation for block in mlir_util.blocks_of(branches))
     return then, otherwise

@@ -21,7 +21,7 @@ class Row:
     ``element``: the type that is computed in, such as ``"f32"``, or ``"any"``. ``at_most`` and ``at_least``:
     sizes, by the names that the kind has for its loops, which must be known and not larger or smaller.
     ``dynamic``: loops whose sizes must be unknown. ``contiguous``: the loops along which elements stand side by
-    side in the operands that the kind says, ``"m, k"``, or in the last of them, ``"k"``; None is any.
+    side in the operands that the kind says, ``"m, k"`` or ``"m, any"``, or in the last, ``"k"``; None is any.
     ``saves``: per cent of the sums that the next row would make its kernel compute, in blocks of ``rows`` and
     ``columns``, which this one must leave out at least; 0 for a row that is not compared.
     ``constant``: whether the last operand must be a constant, which is packed beforehand.
@@ -47,7 +47,7 @@ class Row:
     ) -> bool:
         if self.element not in ("any", element) or self.constant > constant:
             return False
-        if self.contiguous is not None and not f", {contiguous}".endswith(f", {self.contiguous}"):
+        if self.contiguous is not None and not _stand(self.contiguous.split(", "), (contiguous or "").split(", ")):
             return False
         if any(sizes.get(name, 0) is not None for name in self.dynamic):
             return False
@@ -68,6 +68,12 @@ class Row:
     def saves_enough(self, other: "Row", sizes: Mapping[str, int | None]) -> bool:
         mine, its = self.sums(sizes), other.sums(sizes)
         return mine is not None and its is not None and 100 * (its - mine) >= self.saves * its
+
+
+def _stand(wanted: Sequence[str], loops: Sequence[str]) -> bool:
+    """Whether the last of ``loops`` are those ``wanted``."""
+    last = loops[-len(wanted) :]
+    return len(last) == len(wanted) and all(want in ("any", loop) for want, loop in zip(wanted, last, strict=True))
 
 
 class Choice(NamedTuple):

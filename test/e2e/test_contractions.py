@@ -6,7 +6,7 @@ import ctypes
 import itertools
 import mmap
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -285,6 +285,25 @@ def test_sizes_that_are_not_known() -> None:
     ]
     specs = ("mpkr,krnq->mpnq", "mpkr,rknq->npmq", "mk,knq->mqn")
     check([*cases, *more, *(Case(spec, sizes, dynamic="mnkpqr") for spec in specs)])
+
+
+@pytest.mark.parametrize("default", ["cpu:0", "opencl:0"])
+def test_few_rows_and_columns_of_unknown_number(default: str) -> None:
+    """As many as kernels for few are for, one less and one more, in one program for all."""
+    specs = [f"{a},{b}->mn" for a in ("mk", "km") for b in ("kn", "nk")] + ["bmk,bkn->bmn"]
+    cases = [Case(spec, {}, dynamic="bmnk", adds=False) for spec in specs]
+    types = ("f64", "f64"), ("bf16", "f32"), ("i8", "i32")
+    cases += [Case(specs[0], {"k": 137}, *each, dynamic="mn", adds=False) for each in types]
+    source = "\n".join(case.function(f"case_{number}") for number, case in enumerate(cases))
+    few = [(lines, other) for lines in (2, 3, 4, 5, 8, 9, 12, 13) for other in (3, 70)]
+    rng = np.random.default_rng(0)
+    with devscope.compile(source, default=default, cache=False) as executable:
+        for m, n in [*few, *(pair[::-1] for pair in few)]:
+            for number, case in enumerate(cases):
+                of_size = replace(case, sizes={"b": 2, "k": 40, "m": m, "n": n} | case.sizes)
+                arguments = of_size.arguments(rng)
+                result = executable.run(f"case_{number}", *arguments)
+                np.testing.assert_array_equal(result, of_size.expected(*arguments), str(of_size))
 
 
 def test_nothing_to_sum() -> None:

@@ -74,11 +74,17 @@ func.func @layers(%x: tensor<40x40xf32>, %v: tensor<40x40xf32>, %w: tensor<40x40
   return %q : tensor<40x40xf32>
 }
 
-// One column or one row, where nobody knows how many there are, has a kernel that packs nothing.
+// One column or one row, where nobody knows how many there are, has a kernel that packs nothing. Few have one, too.
 // CHECK-LABEL: func.func {{.*}}unknown
 // CHECK: scf.if
 // CHECK-NEXT: memref.extract
 // CHECK-NOT: memref.alloc
+// CHECK: call @devscope_dots
+// CHECK: else
+// CHECK: scf.if
+// CHECK: call @devscope_narrow
+// CHECK: else
+// CHECK: scf.if
 // CHECK: call @devscope_dots
 // CHECK: else
 // CHECK: scf.if

@@ -54,23 +54,29 @@ func.func private @${NAME}(${PARAMETERS}) attributes {llvm.no_inline, llvm.optim
         ${READ_ALL_A}
         scf.for %column = %j_begin to %j_whole step %columns {
           %sums0 = vector.transfer_read %sums[%b, %0, %column], %zero {in_bounds = [true, true]} : memref<?x?x?x${SUM}>, ${BLOCK}
-          ${ADD_ALL_WHOLE}
-          vector.transfer_write %sums${STEPS}, %sums[%b, %0, %column] {in_bounds = [true, true]} : ${BLOCK}, memref<?x?x?x${SUM}>
-        }
-        scf.for %column = %j_whole to %j_end step %columns {
-          %sums0 = vector.transfer_read %sums[%b, %0, %column], %zero {in_bounds = [true, true]} : memref<?x?x?x${SUM}>, ${BLOCK}
           ${ADD_ALL}
           vector.transfer_write %sums${STEPS}, %sums[%b, %0, %column] {in_bounds = [true, true]} : ${BLOCK}, memref<?x?x?x${SUM}>
         }
+        // What is behind the last whole block is computed step by step, by less code.
+        scf.for %column = %j_whole to %j_end step %columns {
+          %begun = vector.transfer_read %sums[%b, %0, %column], %zero {in_bounds = [true, true]} : memref<?x?x?x${SUM}>, ${BLOCK}
+          %steps_end = arith.muli %together, %apart : index
+          %k_end = arith.addi %k0, %steps_end : index
+          %ended = scf.for %k = %k0 to %k_end step %apart iter_args(%so_far = %begun) -> (${BLOCK}) {
+            ${READ_A}
+            ${ADD}
+            scf.yield %more : ${BLOCK}
+          }
+          vector.transfer_write %ended, %sums[%b, %0, %column] {in_bounds = [true, true]} : ${BLOCK}, memref<?x?x?x${SUM}>
+        }
       }
     }
-    scf.for %k0 = %in_parts to %K step %1 {
-      %apart = arith.constant 1 : index
+    scf.for %k = %in_parts to %K step %1 {
       ${READ_A}
       scf.for %column = %j_begin to %j_end step %columns {
-        %sums0 = vector.transfer_read %sums[%b, %0, %column], %zero {in_bounds = [true, true]} : memref<?x?x?x${SUM}>, ${BLOCK}
+        %so_far = vector.transfer_read %sums[%b, %0, %column], %zero {in_bounds = [true, true]} : memref<?x?x?x${SUM}>, ${BLOCK}
         ${ADD}
-        vector.transfer_write %sums1, %sums[%b, %0, %column] {in_bounds = [true, true]} : ${BLOCK}, memref<?x?x?x${SUM}>
+        vector.transfer_write %more, %sums[%b, %0, %column] {in_bounds = [true, true]} : ${BLOCK}, memref<?x?x?x${SUM}>
       }
     }
     scf.for %at = %0 to %M step %1 {
