@@ -63,11 +63,13 @@ def words_of(a: str, b: str, sums: str) -> Words | None:
 def problem_of(template: str, element: str, instructions: str | None, numbers: Mapping[str, int]) -> str | None:
     """Why no kernel of words can be made with a row that says so, whose numbers are legal by themselves."""
     words = WORDS.get(element)
-    if template != "contraction" or words is None:
+    if template not in ("contraction", "convolution") or words is None:
         return None
     if instructions != words.instructions:
         return f'element {element} needs instructions = "{words.instructions}"'
-    steps = {"columns": _LANES, "depth": words.steps, "steps": words.steps}
+    steps = {"columns": _LANES}
+    if template == "contraction":
+        steps |= {"depth": words.steps, "steps": words.steps}
     return next(
         (
             f"numbers.{name} must be a multiple of {of} for {element}"
@@ -150,7 +152,7 @@ def sums_of_words(
     read_b: str,
 ) -> SumsOfWords:
     """``loop``: that through k, of what sums begin with and the text that makes ``%more`` of ``%so_far``."""
-    products = _multiply(words, is_unsigned, rows, columns)
+    products = multiply_words(words, is_unsigned, rows, columns)
     if words.element == BYTES:
         begin = _begin_of_bytes(rows, columns, read_b, is_unsigned)
         return SumsOfWords("", begin, f"%sums = {loop('%begin', products)}")
@@ -159,13 +161,13 @@ def sums_of_words(
           %sums_at_once = {loop("%zeros", products)}
           scf.yield %sums_at_once : {block}
         }} else {{
-          %sums_apart = {loop("%zeros", _multiply_apart(rows, columns))}
+          %sums_apart = {loop("%zeros", multiply_apart(rows, columns))}
           scf.yield %sums_apart : {block}
         }}"""
     return SumsOfWords(_exponents_of_a(panel_of_a, rows, read_a), _exponents_of_b(columns, read_b), text)
 
 
-def _multiply(words: Words, is_unsigned: bool, rows: int, columns: int) -> str:
+def multiply_words(words: Words, is_unsigned: bool, rows: int, columns: int) -> str:
     """``%more``: ``%so_far``, with the products of ``%a`` and ``%b_row``, which are words, added."""
     block, line = f"vector<{rows}x{columns}x{words.sum}>", f"vector<{columns}x{words.sum}>"
     part = f"vector<{_LANES}x{words.sum}>"
@@ -187,14 +189,14 @@ def _multiply(words: Words, is_unsigned: bool, rows: int, columns: int) -> str:
                 f"{{offsets = [{at}], strides = [1]}} : {part} into {line}",
             ]
             made = f"%line{name}"
-        after = "%more" if row == rows - 1 else f"%block{row}"
+        after = "%more" if row == rows - 1 else f"%after{row}"
         text.append(f"{after} = vector.insert {made}, {before} [{row}] : {line} into {block}")
         before = after
     return "\n".join(text)
 
 
-def _multiply_apart(rows: int, columns: int) -> str:
-    """`_multiply` for words of bf16 as f32, one half after the other."""
+def multiply_apart(rows: int, columns: int) -> str:
+    """`multiply_words` for words of bf16 as f32, one half after the other."""
     text: list[str] = []
     for name, value, count in (("a", "%a", rows), ("b", "%b_row", columns)):
         wide, floats = f"vector<{count}x{WORD}>", f"vector<{count}xf32>"
@@ -256,7 +258,12 @@ def _exponents_of_a(panel: str, rows: int, read_a: str) -> str:
 def _exponents_of_b(columns: int, read_b: str) -> str:
     """``%is_safe``: whether no element of panels of A and B, and no sum of their products, can be subnormal."""
     return f"""{_least_exponent("b", columns, read_b, "%b_row")}
-        %exponents = arith.addi %a_exponent, %b_exponent : i16
+        {is_safe()}"""
+
+
+def is_safe() -> str:
+    """``%is_safe``, for the least exponents ``%a_exponent`` and ``%b_exponent`` of what is multiplied."""
+    return f"""%exponents = arith.addi %a_exponent, %b_exponent : i16
         %least_safe = arith.constant {_SAFE} : i16
         %has_no_small_sums = arith.cmpi uge, %exponents, %least_safe : i16
         %lesser = arith.minui %a_exponent, %b_exponent : i16

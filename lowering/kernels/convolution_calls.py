@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING, Any
 from devscope.lowering.kernels import convolution_ends as ends
 from devscope.lowering.kernels import convolution_padding as padding
 from devscope.lowering.kernels.block_sizes import axes_of_block
-from devscope.lowering.kernels.convolution_filters import fetch_filters, fetch_steps, next_filters, read_filters
+from devscope.lowering.kernels.convolution_filters import fetch_steps, next_filters
 from devscope.lowering.kernels.convolution_prologue import prologue
+from devscope.lowering.kernels.convolution_sums import find_if_safe, sums_of_block
 from devscope.lowering.kernels.convolution_units import Sizes, parts_at_run_time, units
 from devscope.lowering.kernels.epilogue import Epilogue
 from devscope.lowering.kernels.image_blocks import ImageBlock
@@ -118,6 +119,9 @@ class Call:
             caller.add_flat("%W", FILTERS, offsets[FILTERS])
         else:
             caller.add_value("%W", self.packed)
+        if plan.in_words is not None:
+            caller.add_value("%least", plan.in_words.least)
+            caller.add_index("%filter_exponent", plan.in_words.filter_exponent)
         sizes = [batch, pixels, filters] if plan.filters_last else [batch, filters, pixels]
         if plan.shifts:
             caller.add_flat("%C", RESULT, offsets[RESULT], written=True)
@@ -145,7 +149,7 @@ class Call:
                 caller.add_index(f"%w_stride{loop}", f"%strides1#{found.axes_of_weights[loop]}")
         image = self._image(caller.extent, lambda loop: self.blocks.get(loop, 1))
         if self.packs_first:
-            caller.add_scratch("%packed_x", found.element, caller.mul(blocks, packed_size(caller, image)))
+            caller.add_scratch("%packed_x", found.packed, caller.mul(blocks, packed_size(caller, image)))
             assert self.units.number is not None
             parts = max(self.row.numbers["tasks"] // self.units.number, 1) if image.has_parts else 1
             caller.add_index("%image_parts", parts)
@@ -249,18 +253,15 @@ class Call:
             "ROOM": lines_of_room,
             "FILTERS": "%N" if self.plan.filters_last else "%M",
             "CONSTANTS": "\n".join(constants),
-            "SIZES": self._sizes(c_type),
+            "SIZES": f"{self._sizes(c_type)}\n{find_if_safe(self)}",
             "PROLOGUE": prologue(self),
             "TURNED": turned,
             "MEMORY": self._memory(),
             "LOCATE": self._locate(c_type),
             "POINTERS": self._pointers(),
             "RUNS_INSIDE": padding.runs_inside(self),
-            "STEPS_INSIDE": padding.steps_inside(self),
-            "READ_A": self._read_pixels(),
-            "READ_B": read_filters(self),
+            "SUMS": sums_of_block(self),
             "NEXT_FILTERS": next_filters(self),
-            "FETCH_FILTERS": fetch_filters(self),
             "PREFETCH": ends.prefetch(self, c_type, extra_types),
             "END": ends.end_of_phase(self) if self.plan.shifts else ends.end(self, c_type, extra_types),
         }
@@ -370,7 +371,7 @@ class Call:
 
     def _pointers(self) -> IndexText:
         """Lines for views of the image from the pixels of a row of sums on."""
-        text, of = IndexText("r"), self.found.element
+        text, of = IndexText("r"), self.found.packed
         buffer, type_ = ("%X", FLAT.format(of)) if self.image.in_place else ("%packed_x", f"memref<?x{of}>")
         for number in range(self.rows):
             pixel = text.min(text.add("%i", number), "%last_pixel")
@@ -381,9 +382,3 @@ class Call:
                 f"{type_} to {FLAT.format(of)}"
             )
         return text
-
-    def _read_pixels(self) -> str:
-        of, rows = self.found.element, range(self.rows)
-        lines = [f"%e{n}_ = memref.load %from{n}[%k_behind] : {FLAT.format(of)}" for n in rows]
-        elements = ", ".join(f"%e{n}_" for n in rows)
-        return "\n".join([*lines, f"%a = vector.from_elements {elements} : vector<{self.rows}x{of}>"])

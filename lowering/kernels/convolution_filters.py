@@ -137,7 +137,7 @@ def _store(call: Call, line: str, to: Index, size: int) -> str:
 
 
 def read_filters(call: Call) -> str:
-    of, columns = call.found.element, call.columns
+    of, columns = call.found.packed, call.columns
     if call.packed is None:
         return f"%b_row = vector.load %packed_w[%line_at] : memref<?x{of}>, vector<{columns}x{of}>"
     assert call.found.w is not None

@@ -1,14 +1,16 @@
 """Convolutions with a loop of filters, as products of an image's pixels and filters: their loops for a kernel."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from typing import Any
 
 from devscope.lowering import mlir_util
 from devscope.lowering.interop.bindings import ir
 from devscope.lowering.kernels.accumulators import zeros_before
+from devscope.lowering.kernels.contraction_words import Words
 from devscope.lowering.kernels.convolution_calls import Call
+from devscope.lowering.kernels.convolution_words import InWords, channels_of, in_words
 from devscope.lowering.kernels.epilogue import Epilogue, epilogue_of
 from devscope.lowering.kernels.library import KernelLibrary
 from devscope.lowering.kernels.packed_constants import PackedConstants
@@ -58,6 +60,8 @@ def plan(found: Windowed, shifts: Sequence[Shift] = ()) -> "Plan | None":
     padded = _padded(found, chain)
     outermost = [found.axes[number].inner for number in padded]
     sums.sort(key=lambda loop: outermost.index(loop) if loop in outermost else len(outermost))
+    if found.words is not None:  # whose elements are along the innermost loop
+        sums.sort(key=channels_of(found).__eq__)
     return Plan(found, chain, filter_, batch, outer, sums, padded, shifts)
 
 
@@ -78,6 +82,7 @@ class Plan:
     but those of the window along ``padded``, axes of the image, are the outermost.
 
     ``shifts``: of phases that are computed together, whose pixels are apart; none if it is not one.
+    ``in_words``: what is known of its words, if it has such.
     """
 
     found: Windowed
@@ -88,6 +93,7 @@ class Plan:
     sums: list[int]
     padded: list[int]
     shifts: Sequence[Shift] = field(default=())
+    in_words: InWords | None = None
 
     @property
     def filters_last(self) -> bool:
@@ -100,6 +106,19 @@ class Plan:
         if any(axis.place.holes != 1 for axis in self.found.axes):
             return None
         return "filters" if self.filters_last else "pixels"
+
+    def of_words(
+        self, words: Words, row: Row, library: KernelLibrary, constants: PackedConstants
+    ) -> "Plan | None":
+        """The same over words, if that is worth it."""
+        channels = channels_of(self.found)
+        sums = sorted(self.sums, key=lambda loop: loop == channels)
+        made = in_words(self.found, sums, words, row.numbers["columns"], library, constants)
+        if made is None:
+            return None
+        over_words = plan(made[0])
+        assert over_words is not None
+        return replace(over_words, in_words=made[1])
 
     def sizes(self) -> dict[str, int | None]:
         found = self.found
@@ -130,10 +149,12 @@ class Plan:
             schedules.include(follows.op, element_of(follows.result), self.sizes())
         axes = found.axes_of_weights
         groups = ([], [axes[self.filter]], [axes[loop] for loop in self.sums])
-        packed = None
-        if not any(loop in axes for loop in self.outer):
+        packed, finite = None, False
+        if self.in_words is not None:
+            packed, finite = self.in_words.filters, self.in_words.finite
+        elif not any(loop in axes for loop in self.outer):
             packed = constants.pack(op, found.weights, groups, row.numbers["columns"])
-        finite = packed is not None and constants.is_finite(found.weights)
+            finite = packed is not None and constants.is_finite(found.weights)
         Call(self, row, found.result, fill is None, follows, packed, finite).insert(op, library)
         for old in (follows, fill, op):
             if old is not None:

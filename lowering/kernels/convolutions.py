@@ -48,7 +48,8 @@ def call_convolutions(
 
 
 def _replace(found: Windowed, schedules: Schedules, library: KernelLibrary, constants: PackedConstants) -> None:
-    from devscope.lowering.kernels import convolution_kernels, window_kernels  # for what matches, which is rare
+    # For what matches, which is rare.
+    from devscope.lowering.kernels import convolution_kernels, convolution_words, window_kernels
 
     op = found.op
     found = with_repeated_channels(found) or found
@@ -56,7 +57,16 @@ def _replace(found: Windowed, schedules: Schedules, library: KernelLibrary, cons
         plan = kernels.plan(found)
         if plan is None:
             continue
-        row = schedules.choose(op, kernels.KIND, found.element, plan.sizes(), plan.contiguous())
+        sizes, contiguous = plan.sizes(), plan.contiguous()
+        words = convolution_words.words_for(found, constants) if kernels is convolution_kernels else None
+        row = schedules.find(kernels.KIND, found.element, sizes, contiguous, words.element if words else None)
+        if row is not None and words is not None and row.element == words.element:
+            over_words = plan.of_words(words, row, library, constants)
+            if over_words is None:
+                row = schedules.find(kernels.KIND, found.element, sizes, contiguous)
+            plan = over_words or plan
+        if row is not None:
+            schedules.note(op, row, found.element, sizes, contiguous)
         if row is not None and row.template == convolution_kernels.PLANES:
             plan = window_kernels.plan(found)
             assert plan is not None

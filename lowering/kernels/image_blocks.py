@@ -40,7 +40,7 @@ class ImageBlock:
     def in_place(self) -> bool:
         """Whether the image is read where it is."""
         found = self.found
-        if element_of(found.image.value) != found.element or found.x.minus is not None:
+        if element_of(found.image.value) != found.packed or found.x.minus is not None:
             return False
         if any(axis.place.checked or axis.place.holes != 1 or axis.repeats > 1 for axis in found.axes):
             return False
@@ -48,7 +48,7 @@ class ImageBlock:
             return self._stride(self.vectors) == 1 and found.axes[self.vectors].step == 1
         # Elements along an axis of pixels would be read a plane apart: of large ones, in few sets of a cache.
         planes = [self._stride(number) for number, axis in enumerate(found.axes) if axis.inner is not None]
-        if all(plane is not None and plane * element_bytes(found.element) <= _LITTLE for plane in planes):
+        if all(plane is not None and plane * element_bytes(found.packed) <= _LITTLE for plane in planes):
             return True
         last = self.order[-1] if self.order else None
         return last is None or (self._stride(last) == 1 and found.axes[last].outer is None)
@@ -208,7 +208,7 @@ class ImageBlock:
 
     def _pack_element(self, text: IndexText, source: Index, target: Index, inside: str | None) -> None:
         """One element, if it is ``inside``, or what is outside."""
-        found, of = self.found, self.found.element
+        found, of = self.found, self.found.packed
         x = element_of(found.image.value)
         load = f"memref.load %X[{text.value(source)}] : {FLAT.format(x)}"
         if inside is None:
@@ -284,7 +284,7 @@ class ImageBlock:
     ) -> None:
         """Elements ``low`` to ``high`` of ``size`` are in the image. Only where rows are ``in_order``, more may be
         written behind them."""
-        of, lanes, repeats = self.found.element, self.lanes, self._repeats
+        of, lanes, repeats = self.found.packed, self.lanes, self._repeats
         stored = f"vector<{lanes}x{of}>"
         with text.loop(0, size, self._read_at_once) as index:
             to = text.add(target, text.mul(text.div(index, spread), repeats))
@@ -315,7 +315,7 @@ class ImageBlock:
         at = text.value(text.add(source, begin))
         types = f"{FLAT.format(x)}, vector<{count}xi1>, {wide} into {wide}"
         read = text.define(f"vector.maskedload %X[{at}], {mask}, %outside_{count} : {types}")
-        text.lines += converted(made, read, x, self.found.element, str(count), self.found.x)
+        text.lines += converted(made, read, x, self.found.packed, str(count), self.found.x)
         return made
 
     @property

@@ -35,8 +35,19 @@ class PackedConstants:
     def is_finite(self, value: Any) -> bool:
         """Whether ``value``, a constant, is known to have no infinity and no NaN."""
         number = _number(value)
-        array = None if number is None else self._table.arrays[number]
-        return array is not None and (array.dtype.kind in "iu" or bool(np.all(np.isfinite(array))))
+        if number is None:
+            return False
+        array = self._table.arrays[number]
+        if str(ir.MemRefType(value.type).element_type) == "bf16":
+            array = (array.view(np.uint16).astype(np.uint32) << 16).view(np.float32)
+        return array.dtype.kind in "iu" or bool(np.all(np.isfinite(array)))
+
+    def least_exponent(self, value: Any) -> int:
+        """Of the numbers of ``value``, a constant of bf16, that are not 0, as it is stored; 255 without any."""
+        number = _number(value)
+        assert number is not None
+        bits = self._table.arrays[number].view(np.uint16) << np.uint16(1)
+        return int(np.min(bits - np.uint16(1), initial=0xFFFF)) >> 8
 
     def pack(
         self,

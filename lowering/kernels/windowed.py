@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from devscope.lowering.interop.bindings import ir
+from devscope.lowering.kernels.contraction_words import WORD, Words
 from devscope.lowering.kernels.images import Image, ImageAxis
 from devscope.lowering.kernels.index_text import Index, IndexText
 
@@ -41,7 +42,7 @@ class Windowed:
     """``weights``: filters, or what says how large the windows of pooling are; ``w`` is None for the latter.
 
     ``element``: the type that is computed in. ``combine``: the operation on the result so far. ``loops``: how many
-    there are.
+    there are. ``words``: how elements of one pixel, which image and filters have as words, are multiplied at once.
     """
 
     op: Any
@@ -56,6 +57,12 @@ class Windowed:
     x: Element
     w: Element | None
     loops: int
+    words: Words | None = None
+
+    @property
+    def packed(self) -> str:
+        """The type of what is read in the innermost loop."""
+        return WORD if self.words else self.element
 
     @property
     def sources(self) -> list[Any]:

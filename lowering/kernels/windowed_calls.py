@@ -43,7 +43,7 @@ class TaskMemory:
     def add_image(self, caller: Caller, image: ImageBlock, slots: Index) -> None:
         """A part of the image, packed if that is necessary."""
         if not image.in_place:
-            self.add(caller, "%packed_x", image.found.element, packed_size(caller, image), slots)
+            self.add(caller, "%packed_x", image.found.packed, packed_size(caller, image), slots)
 
     def begin_image(self, text: IndexText, image: ImageBlock) -> None:
         if not image.in_place:

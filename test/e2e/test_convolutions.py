@@ -421,6 +421,30 @@ def test_constant_filters(layouts: tuple[str, str, str]) -> None:
             np.testing.assert_array_equal(executable.run("main", x, init), case.reference(x, w, init))
 
 
+@pytest.mark.parametrize("result", ["f32", "bf16"])
+@pytest.mark.parametrize("layouts", [_NHWC, _NCHW, ("nhwc", "fchw", "nfhw"), ("nwc", "wcf", "nwf")])
+def test_constant_filters_of_brain_floats(layouts: tuple[str, str, str], result: str) -> None:
+    """Where a processor can, two channels are multiplied at once; not what is subnormal, which it takes for 0."""
+    types = ("bf16", "bf16", result)
+    case = Case(layouts, low=1, high=2, strides=2, channels=12, filters=40, relu=True, types=types, dynamic="n")
+    rng = np.random.default_rng(9)
+    x, w, init = (rng.integers(-2, 3, case.shape(n)).astype(_TYPES[case.types[n]]) for n in range(3))
+    type_ = f"tensor<{'x'.join(map(str, case.shape(1)))}xbf16>"
+    head, _, body = case.text("main").replace(f", %w: {type_}", "", 1).partition("\n")
+    for last in (1, np.inf):
+        w.flat[-1] = last
+        executable = devscope.compile(
+            f'{head}\n%w = arith.constant dense<"0x{w.tobytes().hex()}"> : {type_}\n{body}', threads=2
+        )
+        for scale, one in ((1, 2), (2.0**-120, 0), (2.0**-130, 1), (1, np.nan), (1, -np.inf)):
+            image = (x.astype(np.float64) * scale).astype(x.dtype)
+            image.flat[7] = one * scale
+            with np.errstate(invalid="ignore", over="ignore"):
+                right = case.reference(image, w, init).astype(_TYPES[result]).astype(np.float64)
+                found = executable.run("main", image, init).astype(np.float64)
+                np.testing.assert_array_equal(found, right, f"{last} {scale} {one}")
+
+
 def test_zero_points() -> None:
     case = replace(_CASES["i8"], size=9, channels=4, filters=8, batch=1, low=0, high=0, fill=False)
     rng = np.random.default_rng(4)

@@ -73,27 +73,7 @@ func.func private @${NAME}(${PARAMETERS}) {
                 %held = vector.transfer_read %room[%in_room, %0], %none {in_bounds = [true, true]} : ${ROOM}, ${BLOCK}
                 scf.yield %held : ${BLOCK}
               }
-              %sums = scf.for %run = %0 to %runs step %1 iter_args(%of_runs = %begin) -> (${BLOCK}) {
-                ${STEPS_INSIDE}
-                // What is fetched ahead is outside of the innermost loop, which needs all registers for itself.
-                %of_run = scf.for %fetching = %k_from to %k_to step %fetch_steps iter_args(%before = %of_runs) -> (${BLOCK}) {
-                  ${FETCH_FILTERS}
-                  %fetching_next = arith.addi %fetching, %fetch_steps : index
-                  %fetching_end = arith.minsi %fetching_next, %k_to : index
-                  %after = scf.for %k = %fetching to %fetching_end step %1 iter_args(%so_far = %before) -> (${BLOCK}) {
-                    %entry = arith.addi %pixels, %k : index
-                    %k_behind = memref.load %table[%entry] : memref<?xindex>
-                    ${READ_A}
-                    %line = arith.muli %k, %columns : index
-                    %line_at = arith.addi %panel, %line : index
-                    ${READ_B}
-                    %more = vector.outerproduct %a, %b_row, %so_far : vector<${ROWS}x${SUM}>, vector<${COLUMNS}x${SUM}>
-                    scf.yield %more : ${BLOCK}
-                  }
-                  scf.yield %after : ${BLOCK}
-                }
-                scf.yield %of_run : ${BLOCK}
-              }
+              ${SUMS}
               vector.transfer_write %sums, %room[%in_room, %0] {in_bounds = [true, true]} : ${BLOCK}, ${ROOM}
             }
             // Few elements at a time, which go to memory while others are computed.
