@@ -31,6 +31,7 @@ from devscope.lowering.memory.plan import MemoryOptions, count_state, memory_of_
 from devscope.lowering.pipelines import pipeline
 from devscope.lowering.results import mark_results
 from devscope.lowering.runtime_calls import lower_to_runtime_calls, mark_flushes
+from devscope.lowering.single_tasks import release_single_tasks
 from devscope.lowering.target import (
     HOST_SLOT,
     ClaimedTarget,
@@ -132,6 +133,8 @@ def _compile(
     """Lower the host's code and all devices', whose binaries are filled in, and make a program of them."""
     module = session.to_mlir(host_part)
     linked = _link_claimed(module, session, host, options, claimed, checks) if claimed else None
+    if release_single_tasks(module.operation):
+        session.run_passes(module, pipeline("clean_up"))
     to_buffers(module, host, options, session.run_passes, constants, checks, for_kernels=True)
     schedules = host.read_schedules(options, rows)
     kernels_of_host = host.call_kernels(module, schedules, constants, options, session.run_passes)

@@ -8,6 +8,7 @@ from typing import Any
 from devscope.lowering import mlir_util
 from devscope.lowering.interop import bindings
 from devscope.lowering.interop.bindings import ir
+from devscope.lowering.mlir_util import Builder
 
 
 def output_count(op: Any) -> int:
@@ -90,6 +91,49 @@ def do_repeats_in_order(function: Any) -> None:
         if ordered != kinds:
             made = [ir.Attribute.parse(f"#linalg.iterator_type<{kind}>", op.context) for kind in ordered]
             op.attributes["iterator_types"] = ir.ArrayAttr.get(made, op.context)
+
+
+def do_inner_loops_in_order(function: Any) -> None:
+    """Parallel loops without results inside of those of ``function`` become loops of one iteration at a time."""
+    for loop in [op for op in mlir_util.children(function) if op.name == "scf.parallel"]:
+        for inner in reversed(mlir_util.named(loop, "scf.parallel")):  # inner ones first
+            if inner != loop and not inner.results:
+                _do_in_order(inner)
+
+
+def _do_in_order(loop: Any) -> None:
+    *body, _ = mlir_util.children(loop)
+    *bounds, _ = mlir_util.operand_groups(loop)
+    end, mapping = loop, dict[Any, Any]()
+    for argument, *range_ in zip(mlir_util.entry_block(loop).arguments, *bounds, strict=True):
+        made = Builder(end).op("scf.for", range_, regions=1)
+        block = ir.Block.create_at_start(made.regions[0], [argument.type], [made.location])
+        end = ir.Operation.create("scf.yield", loc=made.location, ip=ir.InsertionPoint(block))
+        mapping[argument] = block.arguments[0]
+    for op in body:
+        op.move_before(end)
+        mlir_util.remap_operands(op, mapping)
+    loop.erase()
+
+
+def count_in_ones(loop: Any) -> None:
+    """Let indices of an ``scf.parallel`` go up by 1: else upstream's tiles compare wrong ones with the bounds."""
+    lower, upper, steps, _ = mlir_util.operand_groups(loop)
+    arguments = list(mlir_util.entry_block(loop).arguments)
+    text = """
+        %length = arith.subi %1, %0 : index
+        %trips = arith.ceildivsi %length, %2 : index"""
+    for number, (begin, end, step) in enumerate(zip(lower, upper, steps, strict=True)):
+        if mlir_util.constant_integer(step) == 1:
+            continue
+        count = mlir_util.insert(loop, text, [begin, end, step])[-1].results[0]
+        outside, inside = Builder(loop), Builder(mlir_util.first_child(loop))
+        far = inside.op("arith.muli", [arguments[number], step], [outside.index])
+        index = inside.value("arith.addi", [far.results[0], begin], outside.index)
+        arguments[number].replace_all_uses_except(index, far)
+        bounds = [outside.constant(0), count, outside.constant(1)]
+        for group, value in enumerate(bounds):
+            loop.operands[group * len(arguments) + number] = value
 
 
 def join_loops(function: Any) -> None:

@@ -19,7 +19,13 @@ from devscope.lowering.constants import ConstantTable
 from devscope.lowering.copies import copy_as_linalg, is_whole_copy
 from devscope.lowering.gpu.chunks import choose_chunks, lower_in_chunks
 from devscope.lowering.gpu.device_kernels import TASKS, DeviceKernels, call_library
-from devscope.lowering.gpu.kernel_loops import do_repeats_in_order, join_loops, put_parallel_loops_first
+from devscope.lowering.gpu.kernel_loops import (
+    count_in_ones,
+    do_inner_loops_in_order,
+    do_repeats_in_order,
+    join_loops,
+    put_parallel_loops_first,
+)
 from devscope.lowering.gpu.launchers import Launchers
 from devscope.lowering.gpu.local_memory import allocate_at_begin, mark_local_memory
 from devscope.lowering.gpu.merge_kernels import Group, merge_groups, sink_fills
@@ -40,7 +46,11 @@ from devscope.lowering.memory.effects import buffer_of, mark_pairs, mark_writes
 from devscope.lowering.memory.link_functions import merge_modules
 from devscope.lowering.mlir_util import Builder, RunPasses
 from devscope.lowering.pipelines import pipeline
+from devscope.lowering.single_tasks import keep_single_tasks, release_single_tasks
 from devscope.lowering.target import GridSchedule, KernelTarget, Lanes, Options, choose
+
+_ITERATIONS = GridSchedule(16)
+"""Of loops of the program's own where there are tasks: few, which one core does, but of f32 a cache line."""
 
 _CONTROL_FLOW = {"scf.for", "scf.if", "scf.while", "scf.index_switch", "scf.execute_region"}
 
@@ -67,6 +77,7 @@ def lower_device_functions(
     others = len(constants.arrays)
     schedules = chosen if isinstance(chosen, Schedules) else None
     library = None if isinstance(chosen, Schedules) else chosen
+    keep_single_tasks(module)
     to_buffers(module, target, options, run_passes, constants, checks, carry_launches, chosen is not None)
     launchers = None
     if schedules is not None:
@@ -149,11 +160,16 @@ def _outline_kernels(
             grid = GridSchedule(1)
         elif not lower_in_chunks(function, target.alignment):
             do_repeats_in_order(function)
+            if any(op.name == "scf.forall" for op in mlir_util.children(function)):
+                run_passes(function, pipeline("gpu/iterations_to_loops"))
+                do_inner_loops_in_order(function)
+                grid = grid if library is None else _ITERATIONS
             run_passes(function, pipeline("gpu/to_parallel_loops"))
             join_loops(function)
             run_passes(function, pipeline("gpu/fold_loops"))
         do_in_one_task(function)  # work without a parallel loop, such as a full reduction, scalar stores
         loops = next(op for op in mlir_util.walk(function) if op.name == "scf.parallel")
+        count_in_ones(loops)
         tiles = grid.tiles(_trip_counts(loops, mlir_util.constants(function)))
         run_passes(function, pipeline("gpu/map_to_grid", tiles=",".join(map(str, tiles))))
     module.operation.attributes["gpu.container_module"] = ir.UnitAttr.get(module.context)
@@ -267,6 +283,7 @@ def _outline(
         if op.name == "memref.copy":
             copy_as_linalg(op)
     drop_assertions(kernel)
+    release_single_tasks(kernel)
     return kernel, call
 
 

@@ -13,6 +13,7 @@ from devscope.lowering.interop.diagnostics import decode_location
 from devscope.lowering.located_scopes import scopes_by_location
 from devscope.lowering.mlir_util import RunPasses
 from devscope.lowering.pipelines import pipeline
+from devscope.lowering.single_tasks import keep_single_tasks
 from devscope.lowering.stablehlo.control_flow import CARRIERS, carry_elements, drop_tokens
 from devscope.lowering.stablehlo.element_types import SIZES, part_type, saturate, sign_sizes
 from devscope.lowering.stablehlo.extents import agree_on_extents, drop_bounds
@@ -118,6 +119,7 @@ def convert(module: Any, run_passes: RunPasses) -> None:
         for op in mlir_util.named(module.operation, "stablehlo.dynamic_broadcast_in_dim"):
             demand_sizes(op)
         _expand(module)
+        keep_single_tasks(module)
         guard_equal_operands(module)
         run_passes(module.operation, pipeline("stablehlo"))
         _inline_scalars(module)
