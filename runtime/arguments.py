@@ -146,6 +146,8 @@ class ArgumentCheck:
         return array
 
     def _import(self, value: Any) -> Array:
+        if type(value).__module__.partition(".")[0] == "torch" and hasattr(value, "detach"):
+            return self._from_torch(value)
         if self.spec.scalar and isinstance(value, _NUMBERS) and not isinstance(value, np.generic):
             return self._number(value)
         if isinstance(value, np.generic):
@@ -157,8 +159,6 @@ class ArgumentCheck:
             )
         if isinstance(value, np.ndarray):
             return np.asarray(value)
-        if type(value).__module__.partition(".")[0] == "torch" and hasattr(value, "detach"):
-            return self._from_torch(value)
         if type(value).__module__.partition(".")[0] == "jax":
             jax = sys.modules["jax"]
             if isinstance(value, jax.core.Tracer):
@@ -179,10 +179,15 @@ class ArgumentCheck:
 
     def _from_torch(self, value: Any) -> Array:
         """A tensor of PyTorch, gradients or not; numpy takes the bits of what it has no dtype for."""
-        value = value.detach()
+        bits = None if self._extension is None else _torch(self._extension)
+        value = value.detach() if value.requires_grad else value
+        try:  # most are usable as they are
+            return value.view(_torch(self.dtype.name)).numpy() if bits and value.dtype is bits else value.numpy()
+        except (RuntimeError, TypeError):
+            pass
         if value.device.type != "cpu" or value.layout is not _torch("strided"):
             raise self._error("the tensor is not a dense one in host memory", "pass x.cpu().to_dense()")
-        if self._extension is not None and value.dtype is _torch(self._extension):
+        if bits and value.dtype is bits:
             value = value.contiguous().view(_torch(self.dtype.name))
         note = f"pass x.to(torch.{self.dtype.name})" if self._extension is None else None
         return self._taken("numpy", lambda: value.resolve_conj().resolve_neg().numpy(), note=note)

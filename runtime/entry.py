@@ -39,10 +39,6 @@ class EntryCaller:
     def __init__(self, name: str, entry: Entry, library: HostLibrary, context: int) -> None:
         self.name = name
         self._keep: list[Any] = []
-        dtypes = (
-            [ENTRY_DTYPES[spec.dtype] for spec in entry.inputs],
-            [array_dtype(spec.dtype) for spec in entry.outputs],
-        )
         self._sizes, cells = self._descriptors([*entry.outputs, *entry.inputs])
         results, arguments = cells[: len(entry.outputs)], cells[len(entry.outputs) :]
         self._record = abi.PythonEntry(
@@ -51,9 +47,9 @@ class EntryCaller:
             entry=library[entry.symbol],
             pointers=self._array(ctypes.c_int64, [*results[:1], *arguments]),
             argument_count=len(arguments),
-            arguments=self._values(entry.inputs, dtypes[0], arguments),
+            arguments=self._values(entry.inputs, (_bits, array_dtype), arguments),
             result_count=len(results),
-            results=self._values(entry.outputs, dtypes[1], results),
+            results=self._values(entry.outputs, (array_dtype, _bits), results),
             outs=self._array(abi.Out, [abi.Out() for _ in results]),
         )
         record = ctypes.addressof(self._record)
@@ -98,8 +94,12 @@ class EntryCaller:
         ]
         return sizes, addresses
 
-    def _values(self, specs: Sequence[TensorSpec], dtypes: list[Any], descriptors: Sequence[int]) -> int:
-        self._keep.append(dtypes)
+    def _values(
+        self, specs: Sequence[TensorSpec], kinds: Sequence[Callable[[str], Any]], descriptors: Sequence[int]
+    ) -> int:
+        """``kinds``: what gives the dtype of a type's arrays, and another one that they may have."""
+        dtypes, others = ([kind(spec.dtype) for spec in specs] for kind in kinds)
+        self._keep += [dtypes, others]
         return self._array(
             abi.Value,
             [
@@ -113,8 +113,9 @@ class EntryCaller:
                     strides=self._array(ctypes.c_int64, [0] * len(spec.shape)),
                     kind=ord(dtype.kind),
                     number_type=id(dtype.type),
+                    other_dtype=id(other),
                 )
-                for spec, dtype, descriptor in zip(specs, dtypes, descriptors, strict=True)
+                for spec, dtype, other, descriptor in zip(specs, dtypes, others, descriptors, strict=True)
             ],
         )
 
@@ -123,3 +124,7 @@ class EntryCaller:
         array = (element * max(len(items), 1))(*items)
         self._keep.append(array)
         return ctypes.addressof(array)
+
+
+def _bits(dtype: str) -> Any:
+    return ENTRY_DTYPES[dtype]

@@ -362,6 +362,7 @@ typedef struct {
   /* Of a scalar argument: numpy's letter for what it is, numpy's type of such a number, and room for one. */
   int64_t kind;
   Object *number_type;
+  Object *other_dtype; /* of other arrays that are taken: of numbers where dtype is that of bits, and vice versa */
   double number[2];
 } Value;
 

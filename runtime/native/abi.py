@@ -66,7 +66,7 @@ Context = struct(
 )
 Value = struct(
     "Value",
-    "dtype rank item_bytes is_scalar shape descriptor strides owner bytes kind number_type",
+    "dtype rank item_bytes is_scalar shape descriptor strides owner bytes kind number_type other_dtype",
     {"number": ctypes.c_double * 2},
 )
 PythonEntry = struct(

@@ -107,7 +107,8 @@ static bool fits(const Value *value, const Array *array, int flags) {
   for (int64_t index = 0; index < value->rank; index++)
     if (value->shape[index] != array->sizes[index] && value->shape[index] >= 0)
       return false;
-  return array->dtype == value->dtype || python->same_dtype(array->dtype, value->dtype);
+  return array->dtype == value->dtype || array->dtype == value->other_dtype ||
+         python->same_dtype(array->dtype, value->dtype);
 }
 
 /* An integer of Python's, if it is in range. */

@@ -491,3 +491,26 @@ def test_sizes_that_pytorch_finds_out_are_of_any_size_for_an_example_of_one() ->
             for batch in batches:
                 x = tensor(batch, 4)
                 np.testing.assert_allclose(exe(x), function(x), rtol=1e-6)
+
+
+def test_tensors_as_arguments() -> None:
+    """With gradients, transposed, conjugated, negated and of bf16; others are refused."""
+
+    class Same(nn.Module):
+        def forward(self, x: Any) -> Any:
+            return x + 0
+
+    x = tensor(3, 4)
+    z = torch.complex(x, -x)
+    for given in (x, x.clone().requires_grad_(), nn.Parameter(x), x.T, z, z.conj(), z.conj().imag, x.bfloat16().T):
+        with devscope.compile(Same(), (given,), cache=False) as program:
+            want = given.detach().to(torch.complex64).resolve_conj().resolve_neg()
+            np.testing.assert_array_equal(program(given).astype(np.complex64), want)
+    with devscope.compile(Same(), (x,), cache=False) as program:
+        for wrong in (x.to_sparse(), x.to("meta")):
+            with pytest.raises(InputError, match="not a dense one in host memory"):
+                program(wrong)
+        with pytest.raises(InputError, match="expected dtype float32, got float64"):
+            program(x.double())
+        with pytest.raises(InputError, match="could not be taken over through numpy"):
+            program(x.bfloat16())
