@@ -1,4 +1,5 @@
-"""Sorts of StableHLO and tm_tensor become merges of sorted runs, all of a pass at once; stable.
+"""Sorts of StableHLO and tm_tensor become merges of sorted runs, all of a pass at once, or what `sort_keys` makes of
+them; stable.
 
 A task makes some elements of a merged run, one after another. Where in the two runs it begins it finds by binary search
 (merge path), so that all of a pass are independent.
@@ -7,6 +8,7 @@ A task makes some elements of a merged run, one after another. Where in the two 
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from devscope.lowering.stablehlo.sort_keys import Key, place_read, stablehlo_key
 from devscope.lowering.stablehlo.templates import (
     applied,
     commas,
@@ -95,17 +97,25 @@ def expand_sort(op: Any) -> None:
     lines: list[str] = []
     rank = len(shape(types[0]))
     given = [f"%{n}" for n in range(len(types))]
-    names = emit_sort(lines.append, given, types, number(op, "dimension", -1) % max(rank, 1), less, op)
+    axis, key = number(op, "dimension", -1) % max(rank, 1), stablehlo_key(op)
+    names = emit_sort(lines.append, given, types, axis, less, op, key)
     lines.append(f'"devscope.return"({commas(names)}) : ({commas(types)}) -> ()')
     expand(op, "\n".join(lines))
 
 
 def emit_sort(
-    emit: Callable[[str], None], names: Sequence[str], types: Sequence[Any], axis: int, less: Less, op: Any = None
+    emit: Callable[[str], None],
+    names: Sequence[str],
+    types: Sequence[Any],
+    axis: int,
+    less: Less,
+    op: Any = None,
+    key: Key | None = None,
 ) -> list[str]:
     """The text that sorts tensors of one shape by ``less`` along an axis; the names of the results.
 
-    Of the results of ``op`` that are read in part only the first ones are found.
+    Of the results of ``op`` that are read in part only the first ones are found, or the one. ``key``: what is
+    compared, if that is one number.
     """
     extents, count = shape(types[0]), len(types)
     rank = len(extents)
@@ -121,8 +131,14 @@ def emit_sort(
     for dim, own in enumerate(order):
         emit(f"%n{dim} = arith.addi %m{own}, %zero : index")
     kept = _read(op, axis) if op is not None else 0
+    place = place_read(op, axis) if op is not None else None
+    rows = key.rows(elements, extents) if key is not None else None
     if 0 < kept <= MOST and (extents[-1] < 0 or 8 * kept <= extents[-1]):
         sorted_ = _first_ones(emit, given, elements, extents, kept, less)
+    elif rows is not None and place is not None and rows.are_long:
+        sorted_ = rows.select(emit, given, elements, place)
+    elif rows is not None and rows.are_short:
+        sorted_ = rows.sort(emit, given, elements)
     else:
         _merges(emit, given, elements, extents, less)
         sorted_ = [f"%sorted#{n}" for n in range(count)] if count > 1 else ["%sorted"]

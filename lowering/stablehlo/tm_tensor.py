@@ -12,6 +12,7 @@ from devscope.lowering import mlir_util
 from devscope.lowering.interop.bindings import ir
 from devscope.lowering.stablehlo.scatter import Places, scatter
 from devscope.lowering.stablehlo.sort import emit_sort, transposed
+from devscope.lowering.stablehlo.sort_keys import Key
 from devscope.lowering.stablehlo.templates import (
     applied,
     axes_map,
@@ -66,7 +67,8 @@ def expand_sort(op: Any) -> None:
         return f"%{tag}_not"
 
     lines: list[str] = []
-    names = emit_sort(lines.append, [f"%{n}" for n in range(len(types))], types, number(op, "dimension"), less, op)
+    given, axis = [f"%{n}" for n in range(len(types))], number(op, "dimension")
+    names = emit_sort(lines.append, given, types, axis, less, op, _sort_key(op))
     lines.append(f'"devscope.return"({commas(names)}) : ({commas(types)}) -> ()')
     expand(op, "\n".join(lines))
 
@@ -180,6 +182,26 @@ def _key(op: Any) -> tuple[int, bool] | None:
     if first < 0 or first % 2 or max(sides) != first + 1 or ascending is None:
         return None
     return first, ascending == (sides[0] == first)
+
+
+_CMPI = {3: (True, "signed"), 5: (False, "signed"), 7: (True, "unsigned"), 9: (False, "unsigned")}
+"""The same of ``arith.cmpi``, of those that leave equals as they are, and their order."""
+
+
+def _sort_key(op: Any) -> Key | None:
+    """What is compared, if that is one number."""
+    if (found := _key(op)) is not None:
+        return Key(found[0] // 2, found[1], "numbers")
+    block = op.regions[0].blocks[0]
+    *body, end = [inner.operation for inner in block.operations]
+    if len(body) != 1 or body[0].name != "arith.cmpi" or end.operands[0] != body[0].results[0]:
+        return None
+    arguments = list(block.arguments)
+    sides = [arguments.index(value) if value in arguments else -1 for value in body[0].operands]
+    known, first = _CMPI.get(ir.IntegerAttr(body[0].attributes["predicate"]).value), min(sides)
+    if first < 0 or first % 2 or max(sides) != first + 1 or known is None:
+        return None
+    return Key(first // 2, known[0] == (sides[0] == first), known[1])
 
 
 def _before(emit: Emit, tag: str, b: str, a: str, of: Any, ascending: bool) -> str:

@@ -1,0 +1,300 @@
+"""Sorts by one number of each element, which becomes an integer in the same order.
+
+The place of an element of a short row is the number of those that come before it: vectors count these. One element of
+a longer row is found by its bits, the highest first, each by a count of the smaller ones.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+from devscope.lowering.interop.bindings import ir
+from devscope.lowering.stablehlo.templates import axes_map, commas, enum, integers, shape, tensor
+
+RANKED = {"i32": 256, "i64": 128}
+"""Elements of rows that are counted to sort them, by the type of keys: of more, merges take less."""
+
+SELECTED = 64
+"""Elements of a row, from which on one is found without a sort."""
+
+Emit = Callable[[str], None]
+
+_Input = tuple[str, str, Sequence[int]]
+"""A tensor, its type, and the loops that index it."""
+
+_COUNTED = "\n%more = arith.extui %is : i1 to i32\n%y = arith.addi %o, %more : i32"
+
+_INFINITY = {"f16": 0x7C00, "bf16": 0x7F80, "f32": 0x7F800000, "f64": 0x7FF0000000000000}
+
+
+class Key(NamedTuple):
+    """What is compared: of which operand. ``order``: of floats "numbers", in which those that are none come last and
+    zeros are equal, or "total"; else "signed" or "unsigned"."""
+
+    operand: int
+    ascending: bool
+    order: str
+
+    def rows(self, elements: Sequence[Any], extents: Sequence[int]) -> "Rows | None":
+        """None where integers of 32 or 64 bits do not have the order, or rows are of unknown length or too long."""
+        of = elements[self.operand]
+        is_float = isinstance(of, ir.F16Type | ir.BF16Type | ir.F32Type | ir.F64Type)
+        is_integer = isinstance(of, ir.IntegerType) and of.is_signless and 8 <= of.width <= 64
+        if not (is_float or is_integer) or is_float == self.order.endswith("signed"):
+            return None
+        return Rows(self, of, list(extents)) if 0 < extents[-1] < 1 << 31 else None
+
+
+def stablehlo_key(op: Any) -> Key | None:
+    """Of a body that compares one operand in an order without equals that differ."""
+    block = op.regions[0].blocks[0]
+    *body, end = [inner.operation for inner in block.operations]
+    if len(body) != 1 or body[0].name != "stablehlo.compare" or end.operands[0] != body[0].results[0]:
+        return None
+    arguments = list(block.arguments)
+    sides = [arguments.index(value) if value in arguments else -1 for value in body[0].operands]
+    first, direction = min(sides), enum(body[0], "comparison_direction")
+    order = {"TOTALORDER": "total", "SIGNED": "signed", "UNSIGNED": "unsigned"}.get(enum(body[0], "compare_type"))
+    if first < 0 or first % 2 or max(sides) != first + 1 or direction not in ("LT", "GT") or order is None:
+        return None
+    return Key(first // 2, (direction == "LT") == (sides[0] == first), order)
+
+
+def place_read(op: Any, axis: int) -> int | None:
+    """The place along an axis of the one element that all uses of the results of a sort read."""
+    found: set[int] = set()
+    for use in (use for result in op.results for use in result.uses):
+        reader, rank = use.owner.operation, len(shape(op.results[0].type))
+        if reader.name != "tensor.extract_slice":
+            return None
+        begin, sizes = integers(reader, "static_offsets"), integers(reader, "static_sizes")
+        if len(begin) != rank or begin[axis] < 0 or sizes[axis] != 1:
+            return None
+        found.add(begin[axis])
+    return found.pop() if len(found) == 1 else None
+
+
+def _element(type_: str) -> str:
+    return type_.removeprefix("tensor<").rpartition("x")[2].rstrip(">")
+
+
+class Rows:
+    """Text of what is done with rows, the last dimension of tensors of ``extents``, ``%n0`` and so on."""
+
+    def __init__(self, key: Key, of: Any, extents: list[int]) -> None:
+        self._key, self._of, self._extents = key, of, extents
+        self._width = of.width
+        self._kind = "i32" if of.width <= 32 else "i64"
+        self._length, self._outer = extents[-1], list(range(len(extents) - 1))
+        self._keys = tensor(extents, self._kind)
+
+    @property
+    def are_short(self) -> bool:
+        return self._length <= RANKED[self._kind]
+
+    @property
+    def are_long(self) -> bool:
+        return self._length > SELECTED
+
+    def sort(self, emit: Emit, names: Sequence[str], elements: Sequence[Any]) -> list[str]:
+        """All elements, in order; names of the results."""
+        self._emit_keys(emit, names)
+        outer, last = self._outer, len(self._outer)
+        numbers = tensor(self._extents, "i32")
+        text = f"""
+            %j = linalg.index {last} : index
+            %i = linalg.index {last + 1} : index
+            %j32 = arith.index_cast %j : index to i32
+            %i32 = arith.index_cast %i : index to i32
+            %less = arith.cmpi slt, %g0, %g1 : {self._kind}
+            %equal = arith.cmpi eq, %g0, %g1 : {self._kind}
+            %first = arith.cmpi slt, %j32, %i32 : i32
+            %tie = arith.andi %equal, %first : i1
+            %is = arith.ori %less, %tie : i1"""
+        self._empty(emit, "unranked", self._extents, "i32")
+        emit("%none = arith.constant 0 : i32")
+        emit(f"%no_ranks = linalg.fill ins(%none : i32) outs(%unranked : {numbers}) -> {numbers}")
+        inputs = [("%keys", self._keys, [*outer, axis]) for axis in (last, last + 1)]
+        result = ("%no_ranks", numbers, [*outer, last + 1])
+        self._generic(emit, "ranks", inputs, result, [*outer, last + 1], text + _COUNTED)
+
+        count, dims = len(names), [f"%d{axis}" for axis in outer]
+        types, parts = ([tensor(each, of) for of in elements] for each in (self._extents, [self._length]))
+        for n, of in enumerate(elements):
+            self._empty(emit, f"room{n}", self._extents, of)
+        head = f"%sorted:{count}" if count > 1 else "%sorted"
+        emit(
+            f"{head} = scf.forall ({commas(dims or ['%only'])}) in "
+            f"({commas([f'%n{axis}' for axis in outer] or ['%one'])}) "
+            f"shared_outs({commas(f'%o{n} = %room{n}' for n in range(count))}) -> ({commas(types)}) {{"
+        )
+        place = f"[{commas([*dims, 0])}] [{commas([*[1] * last, self._length])}] [{commas([1] * (last + 1))}]"
+        for n, (type_, part) in enumerate(zip(types, parts, strict=True)):
+            emit(f"%part{n} = tensor.extract_slice %o{n}{place} : {type_} to {part}")
+        state = commas(f"%x{n} = %part{n}" for n in range(count))
+        emit(f"%l:{count} = scf.for %u = %zero to %n{last} step %one iter_args({state}) -> ({commas(parts)}) {{")
+        at = commas([*dims, "%u"])
+        emit(f"%rank = tensor.extract %ranks[{at}] : {numbers}\n%to = arith.index_cast %rank : i32 to index")
+        for n, (name, type_, part) in enumerate(zip(names, types, parts, strict=True)):
+            emit(f"%v{n} = tensor.extract {name}[{at}] : {type_}")
+            emit(f"%y{n} = tensor.insert %v{n} into %x{n}[%to] : {part}")
+        emit(f"scf.yield {commas(f'%y{n}' for n in range(count))} : {commas(parts)}\n}}")
+        emit("scf.forall.in_parallel {")
+        for n, (type_, part) in enumerate(zip(types, parts, strict=True)):
+            emit(f"tensor.parallel_insert_slice %l#{n} into %o{n}{place} : {part} into {type_}")
+        emit("}\n}")
+        return [f"%sorted#{n}" for n in range(count)] if count > 1 else ["%sorted"]
+
+    def select(self, emit: Emit, names: Sequence[str], elements: Sequence[Any], place: int) -> list[str]:
+        """The elements at one place, in tensors with anything at others; names of these."""
+        self._emit_keys(emit, names)
+        kind, outer, last = self._kind, self._outer, len(self._outer)
+        emit(f"%place = arith.constant {place} : i32\n%none = arith.constant 0 : i32")
+        emit(f"%least = arith.constant {-(1 << (self._width - 1))} : {kind}")
+
+        smaller = f"%is = arith.cmpi slt, %g0, LIMIT : {kind}"
+        enough = "%few = arith.cmpi sle, %g0, %place : i32"
+        self._highest(emit, "value", (kind, "%least", self._width), ["%keys"], smaller, enough)
+        keys = ("%keys", self._keys, [*outer, last])
+        value = ("%value", tensor(self._extents[:-1], kind), outer)
+        self._count(emit, "smaller", [keys, value], smaller.replace("LIMIT", "%g1"))
+        earlier = f"""
+            %i = linalg.index {last} : index
+            %i32 = arith.index_cast %i : index to i32
+            %equal = arith.cmpi eq, %g0, %g1 : {kind}
+            %first = arith.cmpi slt, %i32, LIMIT : i32
+            %is = arith.andi %equal, %first : i1"""
+        enough = "%left = arith.subi %place, %g2 : i32\n%few = arith.cmpi sle, %g0, %left : i32"
+        bits = max(1, (self._length - 1).bit_length())
+        self._highest(emit, "at", ("i32", "%none", bits), ["%keys", "%value"], earlier, enough, ["%smaller"])
+
+        results: list[str] = []
+        for n, (name, of) in enumerate(zip(names, elements, strict=True)):
+            dims = "\n".join(f"%e{axis} = linalg.index {axis} : index" for axis in outer)
+            read = commas([*(f"%e{axis}" for axis in outer), "%q"])
+            text = f"{dims}\n%q = arith.index_cast %g0 : i32 to index\n%y = tensor.extract {name}[{read}] : "
+            self._by_row(emit, f"one{n}", ["%at"], ["i32"], of, text + tensor(self._extents, of))
+            self._empty(emit, f"rest{n}", self._extents, of)
+            sizes = commas(
+                [*(f"%n{axis}" if self._extents[axis] < 0 else self._extents[axis] for axis in outer), 1]
+            )
+            emit(
+                f"%full{n} = tensor.insert_slice %one{n} into %rest{n}[{commas([*[0] * last, place])}] [{sizes}] "
+                f"[{commas([1] * (last + 1))}] : {tensor(self._extents[:-1], of)} into {tensor(self._extents, of)}"
+            )
+            results.append(f"%full{n}")
+        return results
+
+    def _highest(
+        self,
+        emit: Emit,
+        tag: str,
+        state: tuple[str, str, int],
+        inputs: Sequence[str],
+        counted: str,
+        enough: str,
+        more: Sequence[str] = (),
+    ) -> None:
+        """``%TAG``: the largest numbers of a type that few enough elements are below; ``state``: the type, the least
+        one, and bits that may be set."""
+        kind, least, bits = state
+        rows = tensor(self._extents[:-1], kind)
+        self._empty(emit, f"{tag}_room", self._extents[:-1], kind)
+        emit(f"%{tag}_first = linalg.fill ins({least} : {kind}) outs(%{tag}_room : {rows}) -> {rows}")
+        emit(f"%{tag}_bits = arith.constant {bits} : index\n%{tag}_last = arith.constant {bits - 1} : index")
+        emit(
+            f"%{tag} = scf.for %bit = %zero to %{tag}_bits step %one iter_args(%was = %{tag}_first) -> ({rows}) {{"
+        )
+        emit(f"%above = arith.subi %{tag}_last, %bit : index\n%digit = arith.index_cast %above : index to {kind}")
+        emit(f"%unit = arith.constant 1 : {kind}\n%step = arith.shli %unit, %digit : {kind}")
+        self._by_row(emit, "next", ["%was"], [kind], kind, f"%y = arith.addi %g0, %step : {kind}")
+        outer, keys, limit = self._outer, [*self._outer, len(self._outer)], f"%g{len(inputs)}"
+        given = [
+            ("%keys", self._keys, keys),
+            *((name, tensor(self._extents[:-1], self._kind), outer) for name in inputs[1:]),
+            ("%next", rows, outer),
+        ]
+        self._count(emit, "below", given, counted.replace("LIMIT", limit))
+        taken = enough.replace("%g2", "%g3") + f"\n%y = arith.select %few, %g1, %g2 : {kind}"
+        kinds = ["i32", kind, kind, *["i32"] * len(more)]
+        self._by_row(emit, "new", ["%below", "%next", "%was", *more], kinds, kind, taken)
+        emit(f"scf.yield %new : {rows}\n}}")
+
+    def _count(self, emit: Emit, tag: str, inputs: Sequence[_Input], text: str) -> None:
+        """``%TAG``: how many elements of each row have ``%is``."""
+        rows = tensor(self._extents[:-1], "i32")
+        self._empty(emit, f"{tag}_room", self._extents[:-1], "i32")
+        emit(f"%{tag}_none = linalg.fill ins(%none : i32) outs(%{tag}_room : {rows}) -> {rows}")
+        result = (f"%{tag}_none", rows, self._outer)
+        self._generic(emit, tag, inputs, result, self._outer, text + _COUNTED, loops=len(self._outer) + 1)
+
+    def _by_row(
+        self, emit: Emit, tag: str, names: Sequence[str], kinds: Sequence[str], of: Any, text: str
+    ) -> None:
+        """``%TAG``: an element for each row."""
+        self._empty(emit, f"{tag}_room", self._extents[:-1], of)
+        rows = [tensor(self._extents[:-1], kind) for kind in (*kinds, of)]
+        inputs = [(name, type_, self._outer) for name, type_ in zip(names, rows, strict=False)]
+        self._generic(emit, tag, inputs, (f"%{tag}_room", rows[-1], self._outer), self._outer, text)
+
+    def _empty(self, emit: Emit, tag: str, extents: Sequence[int], of: Any) -> None:
+        sizes = commas(f"%n{axis}" for axis, extent in enumerate(extents) if extent < 0)
+        emit(f"%{tag} = tensor.empty({sizes}) : {tensor(extents, of)}")
+
+    def _generic(
+        self,
+        emit: Emit,
+        tag: str,
+        inputs: Sequence[_Input],
+        result: _Input,
+        parallel: Sequence[int],
+        text: str,
+        loops: int | None = None,
+    ) -> None:
+        """``%TAG``: ``%y`` of a text of ``%g0`` and so on, elements of the inputs, and ``%o``, one of the result."""
+        count = loops or max([*parallel, -1]) + 1
+        maps = commas(axes_map(count, axes) for _, _, axes in (*inputs, result))
+        kinds = commas('"parallel"' if loop in parallel else '"reduction"' for loop in range(count))
+        types = [_element(type_) for _, type_, _ in (*inputs, result)]
+        arguments = commas([*(f"%g{n}: {of}" for n, of in enumerate(types[:-1])), f"%o: {types[-1]}"])
+        emit(f"%{tag} = linalg.generic {{indexing_maps = [{maps}], iterator_types = [{kinds}]}}")
+        emit(f"ins({commas(name for name, _, _ in inputs)} : {commas(type_ for _, type_, _ in inputs)})")
+        emit(f"outs({result[0]} : {result[1]}) {{\n^bb0({arguments}):\n{text}")
+        emit(f"linalg.yield %y : {types[-1]}\n}} -> {result[1]}")
+
+    def _emit_keys(self, emit: Emit, names: Sequence[str]) -> None:
+        """The text of ``%keys``, integers in the order of what is compared."""
+        own, short = self._kind, f"i{self._width}"
+        axes, most = list(range(len(self._extents))), (1 << (self._width - 1)) - 1
+        lines: list[str] = []
+        bits = "%g0"
+        if isinstance(self._of, ir.FloatType):
+            lines.append(f"%bits = arith.bitcast %g0 : {self._of} to {short}")
+            bits = "%bits"
+        if self._key.order == "unsigned":
+            lines.append(f"%low = arith.constant {-most - 1} : {short}\n%moved = arith.xori %g0, %low : {short}")
+            bits = "%moved"
+        if short != own:
+            lines.append(f"%wide = arith.extsi {bits} : {short} to {own}")
+            bits = "%wide"
+        if isinstance(self._of, ir.FloatType):
+            bits = self._float_key(lines.append, bits, most)
+        turned = 0 if self._key.ascending else -1
+        lines.append(f"%turn = arith.constant {turned} : {own}\n%y = arith.xori {bits}, %turn : {own}")
+        self._empty(emit, "keys_room", self._extents, own)
+        given = tensor(self._extents, self._of)
+        inputs = [(names[self._key.operand], given, axes)]
+        self._generic(emit, "keys", inputs, ("%keys_room", self._keys, axes), axes, "\n".join(lines))
+
+    def _float_key(self, emit: Emit, bits: str, most: int) -> str:
+        own = self._kind
+        emit(f"%most = arith.constant {most} : {own}\n%places = arith.constant {int(own[1:]) - 1} : {own}")
+        emit(f"%sign = arith.shrsi {bits}, %places : {own}")
+        if self._key.order == "total":
+            emit(f"%flip = arith.andi %sign, %most : {own}\n%total = arith.xori {bits}, %flip : {own}")
+            return "%total"
+        emit(f"%size = arith.andi {bits}, %most : {own}\n%flipped = arith.xori %size, %sign : {own}")
+        emit(f"%number = arith.subi %flipped, %sign : {own}")
+        emit(f"%infinity = arith.constant {_INFINITY[str(self._of)]} : {own}")
+        emit(f"%is_none = arith.cmpi sgt, %size, %infinity : {own}")
+        emit(f"%key = arith.select %is_none, %most, %number : {own}")
+        return "%key"
