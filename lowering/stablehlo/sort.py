@@ -8,7 +8,7 @@ A task makes some elements of a merged run, one after another. Where in the two 
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from devscope.lowering.stablehlo.sort_keys import Key, place_read, stablehlo_key
+from devscope.lowering.stablehlo.sort_keys import RUN, Key, stablehlo_key
 from devscope.lowering.stablehlo.templates import (
     applied,
     commas,
@@ -24,6 +24,9 @@ from devscope.lowering.stablehlo.topk import MOST, Less, emit_best
 
 CHUNK = 32
 """Elements of a merged run that one task makes, one after another."""
+
+_LISTED = 4
+"""Of so many first ones a list is kept to find the last, too."""
 
 _BEGIN = """
 %from = arith.muli %chunk, %c : index
@@ -117,7 +120,7 @@ def emit_sort(
     Of the results of ``op`` that are read in part only the first ones are found, or the one. ``key``: what is
     compared, if that is one number.
     """
-    extents, count = shape(types[0]), len(types)
+    extents = shape(types[0])
     rank = len(extents)
     if rank == 0 or extents[axis] in (0, 1):
         return list(names)
@@ -130,37 +133,45 @@ def emit_sort(
     extents = [extents[dim] for dim in order]
     for dim, own in enumerate(order):
         emit(f"%n{dim} = arith.addi %m{own}, %zero : index")
-    kept = _read(op, axis) if op is not None else 0
-    place = place_read(op, axis) if op is not None else None
+    first, kept = _read(op, axis) if op is not None else (0, 0)
+    are_few = 0 < kept <= MOST and (extents[-1] < 0 or 8 * kept <= extents[-1])
     rows = key.rows(elements, extents) if key is not None else None
-    if 0 < kept <= MOST and (extents[-1] < 0 or 8 * kept <= extents[-1]):
+    if rows is not None and kept == first + 1 and rows.are_long and (kept > _LISTED or not are_few):
+        sorted_ = rows.select(emit, given, elements, first)
+    elif are_few:
         sorted_ = _first_ones(emit, given, elements, extents, kept, less)
-    elif rows is not None and place is not None and rows.are_long:
-        sorted_ = rows.select(emit, given, elements, place)
-    elif rows is not None and rows.are_short:
-        sorted_ = rows.sort(emit, given, elements)
+    elif rows is not None:
+
+        def merge(words: Sequence[str], kinds: Sequence[Any], extents: Sequence[int]) -> list[str]:
+            return _merges(emit, words, kinds, extents, _less_word, RUN)
+
+        sorted_ = rows.sort(emit, given, elements, merge)
     else:
-        _merges(emit, given, elements, extents, less)
-        sorted_ = [f"%sorted#{n}" for n in range(count)] if count > 1 else ["%sorted"]
+        sorted_ = _merges(emit, given, elements, extents, less)
     return transposed(emit, "back", sorted_, elements, extents, back, [f"%n{dim}" for dim in back])
 
 
-def _read(op: Any, axis: int) -> int:
-    """How many of the first elements along an axis are read of the results; 0 if that is not known."""
-    most = 0
+def _less_word(emit: Callable[[str], None], tag: str, pairs: list[tuple[str, str]]) -> str:
+    emit(f"%{tag} = arith.cmpi slt, {pairs[0][0]}, {pairs[0][1]} : i64")
+    return f"%{tag}"
+
+
+def _read(op: Any, axis: int) -> tuple[int, int]:
+    """Which elements along an axis are read of the results: from one on, before another; none if that is not known."""
+    found: list[tuple[int, int]] = []
     for use in (use for result in op.results for use in result.uses):
         reader, rank = use.owner.operation, len(shape(op.results[0].type))
-        offsets, ends = "static_offsets", "static_sizes"
-        if reader.name == "stablehlo.slice":
-            offsets, ends = "start_indices", "limit_indices"
-        elif reader.name != "tensor.extract_slice":
-            return 0
-        begin, end = (integers(reader, name) for name in (offsets, ends))
+        is_slice = reader.name == "stablehlo.slice"
+        if not is_slice and reader.name != "tensor.extract_slice":
+            return 0, 0
+        begin = integers(reader, "start_indices" if is_slice else "static_offsets")
+        sizes = integers(reader, "limit_indices" if is_slice else "static_sizes")
         steps = integers(reader, "static_strides", integers(reader, "strides"))
-        if len(begin) != rank or begin[axis] != 0 or end[axis] < 0 or steps[axis] != 1:
-            return 0
-        most = max(most, end[axis])
-    return most
+        if len(begin) != rank or begin[axis] < 0 or sizes[axis] < 0 or steps[axis] != 1:
+            return 0, 0
+        found.append((begin[axis], sizes[axis] if is_slice else begin[axis] + sizes[axis]))
+    firsts, ends = zip(*found, strict=True) if found else ((0,), (0,))
+    return min(firsts), max(ends)
 
 
 def _first_ones(
@@ -216,12 +227,19 @@ def transposed(
 
 
 def _merges(
-    emit: Callable[[str], None], names: Sequence[str], elements: Sequence[Any], extents: Sequence[int], less: Less
-) -> None:
-    """The text of ``%sorted``: all passes, along the last dimension."""
+    emit: Callable[[str], None],
+    names: Sequence[str],
+    elements: Sequence[Any],
+    extents: Sequence[int],
+    less: Less,
+    run: int = 1,
+) -> list[str]:
+    """The text of all passes, along the last dimension; names of the results. ``run``: elements that are in order."""
     rank, count = len(extents), len(names)
     types = [tensor(extents, of) for of in elements]
-    emit(f"%n = arith.addi %n{rank - 1}, %zero : index\n%most_c = arith.constant {CHUNK} : index")
+    own = f"arith.addi %n{rank - 1}, %zero" if extents[-1] < 0 else f"arith.constant {extents[-1]}"
+    emit(f"%n = {own} : index\n%most_c = arith.constant {CHUNK} : index")
+    emit(f"%first_pass = arith.constant {run.bit_length() - 1} : index")
     if extents[-1] < 0:
         emit("%before = arith.subi %n, %one : index\n%most = arith.maxsi %before, %zero : index")
         emit("%most64 = arith.index_cast %most : index to i64\n%zeros = math.ctlz %most64 : i64")
@@ -233,7 +251,7 @@ def _merges(
     carried = commas(f"%s{n} = {name}" for n, name in enumerate(names))
     results = f":{count}" if count > 1 else ""
     emit(
-        f"%sorted{results} = scf.for %p = %zero to %passes step %one iter_args({carried}) -> ({commas(types)}) {{"
+        f"%sorted{results} = scf.for %p = %first_pass to %passes step %one iter_args({carried}) -> ({commas(types)}) {{"
     )
     emit("%w = arith.shli %one, %p : index\n%width = arith.addi %w, %w : index")
     emit("%c = arith.minui %width, %most_c : index\n%chunks = arith.ceildivui %n, %c : index")
@@ -263,6 +281,7 @@ def _merges(
         emit(f"tensor.parallel_insert_slice %l#{n} into %o{n}{place} : {part} into {type_}")
     merged = [f"%merged#{n}" for n in range(count)] if count > 1 else ["%merged"]
     emit(f"}}\n}}\nscf.yield {commas(merged)} : {commas(types)}\n}}")
+    return [f"%sorted#{n}" for n in range(count)] if count > 1 else ["%sorted"]
 
 
 def _compared(text: str, tag: str, b: str, a: str, types: Sequence[str], others: Sequence[str], less: Less) -> str:

@@ -8,15 +8,21 @@ from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 from devscope.lowering.interop.bindings import ir
-from devscope.lowering.stablehlo.templates import axes_map, commas, enum, integers, shape, tensor
+from devscope.lowering.stablehlo.templates import axes_map, commas, enum, tensor
 
-RANKED = {"i32": 256, "i64": 128}
-"""Elements of rows that are counted to sort them, by the type of keys: of more, merges take less."""
+RANKED = 128
+"""Elements of rows that are counted to sort them, at most."""
+
+RUN = 64
+"""Elements of longer rows that are counted to sort them, before these are merged; a power of two."""
 
 SELECTED = 64
 """Elements of a row, from which on one is found without a sort."""
 
 Emit = Callable[[str], None]
+
+Merge = Callable[[Sequence[str], Sequence[Any], Sequence[int]], list[str]]
+"""Emits the merges of runs of `RUN`, of tensors of these names, types of elements and extents; names of the results."""
 
 _Input = tuple[str, str, Sequence[int]]
 """A tensor, its type, and the loops that index it."""
@@ -59,20 +65,6 @@ def stablehlo_key(op: Any) -> Key | None:
     return Key(first // 2, (direction == "LT") == (sides[0] == first), order)
 
 
-def place_read(op: Any, axis: int) -> int | None:
-    """The place along an axis of the one element that all uses of the results of a sort read."""
-    found: set[int] = set()
-    for use in (use for result in op.results for use in result.uses):
-        reader, rank = use.owner.operation, len(shape(op.results[0].type))
-        if reader.name != "tensor.extract_slice":
-            return None
-        begin, sizes = integers(reader, "static_offsets"), integers(reader, "static_sizes")
-        if len(begin) != rank or begin[axis] < 0 or sizes[axis] != 1:
-            return None
-        found.add(begin[axis])
-    return found.pop() if len(found) == 1 else None
-
-
 def _element(type_: str) -> str:
     return type_.removeprefix("tensor<").rpartition("x")[2].rstrip(">")
 
@@ -88,52 +80,139 @@ class Rows:
         self._keys = tensor(extents, self._kind)
 
     @property
-    def are_short(self) -> bool:
-        return self._length <= RANKED[self._kind]
-
-    @property
     def are_long(self) -> bool:
         return self._length > SELECTED
 
-    def sort(self, emit: Emit, names: Sequence[str], elements: Sequence[Any]) -> list[str]:
-        """All elements, in order; names of the results."""
+    def sort(self, emit: Emit, names: Sequence[str], elements: Sequence[Any], merge: Merge) -> list[str]:
+        """All elements, in order; names of the results. ``merge``: sorts words of which runs are in order."""
         self._emit_keys(emit, names)
-        outer, last = self._outer, len(self._outer)
-        numbers = tensor(self._extents, "i32")
+        if self._length <= RANKED:
+            return self._ranked(emit, "row", "%keys", names, elements, self._extents, has_equals=True)
+        words, kinds, padded = self._emit_words(emit)
+        outer = self._outer
+        split = [*self._extents[:-1], padded // RUN, RUN]
+        whole, groups = [*self._extents[:-1], padded], [*([axis] for axis in outer), [len(outer), len(outer) + 1]]
+        sizes = commas(f"%n{axis}" if extent < 0 else extent for axis, extent in enumerate(split))
+        runs: list[str] = []
+        for n, (name, of) in enumerate(zip(words, kinds, strict=True)):
+            types = f"{tensor(whole, of)} into {tensor(split, of)}"
+            emit(f"%runs{n} = tensor.expand_shape {name} {groups} output_shape [{sizes}] : {types}")
+            runs.append(f"%runs{n}")
+        runs = self._ranked(emit, "run", runs[0], runs, kinds, split, has_equals=len(words) > 1)
+        for n, (name, of) in enumerate(zip(runs, kinds, strict=True)):
+            emit(
+                f"%long{n} = tensor.collapse_shape {name} {groups} : {tensor(split, of)} into {tensor(whole, of)}"
+            )
+        found = merge([f"%long{n}" for n in range(len(words))], kinds, whole)
+        return self._gathered(emit, found[-1], kinds[-1], whole, names, elements)
+
+    def _emit_words(self, emit: Emit) -> tuple[list[str], list[Any], int]:
+        """Keys with the places that they are from, in one number of 64 bits or in two, and how many there are of a
+        row: whole runs."""
+        own, axes, most = self._kind, list(range(len(self._extents))), (1 << int(self._kind[1:]) - 1) - 1
+        padded = -(-self._length // RUN) * RUN
+        extents, keys = [*self._extents[:-1], padded], "%keys"
+        type_ = tensor(extents, own)
+        if padded > self._length:
+            low, high = commas([0] * len(axes)), commas([*[0] * len(self._outer), padded - self._length])
+            dims = commas(f"%i{axis}: index" for axis in axes)
+            emit(f"%most_key = arith.constant {most} : {own}")
+            emit(f"%padded = tensor.pad %keys low[{low}] high[{high}] {{\n^bb0({dims}):")
+            emit(f"tensor.yield %most_key : {own}\n}} : {self._keys} to {type_}")
+            keys = "%padded"
+        place = f"%i = linalg.index {axes[-1]} : index\n%y = arith.index_cast %i : index to i32"
+        if own == "i64":
+            self._empty(emit, "places_room", extents, "i32")
+            self._generic(emit, "places", [], ("%places_room", tensor(extents, "i32"), axes), axes, place)
+            return [keys, "%places"], [own, "i32"], padded
         text = f"""
+            {place.replace("%y", "%at")}
+            %low = arith.extui %at : i32 to i64
+            %wide = arith.extsi %g0 : i32 to i64
+            %width = arith.constant 32 : i64
+            %high = arith.shli %wide, %width : i64
+            %y = arith.ori %high, %low : i64"""
+        self._empty(emit, "words_room", extents, "i64")
+        result = ("%words_room", tensor(extents, "i64"), axes)
+        self._generic(emit, "words", [(keys, type_, axes)], result, axes, text)
+        return ["%words"], ["i64"], padded
+
+    def _gathered(
+        self, emit: Emit, words: str, of: str, whole: Sequence[int], names: Sequence[str], elements: Sequence[Any]
+    ) -> list[str]:
+        """Elements of the places that are the lower bits of words."""
+        outer, axes = self._outer, list(range(len(self._extents)))
+        sizes = commas(f"%n{axis}" if extent < 0 else extent for axis, extent in enumerate(self._extents))
+        zeros, ones = commas([0] * len(axes)), commas([1] * len(axes))
+        type_ = tensor(self._extents, of)
+        emit(f"%own = tensor.extract_slice {words}[{zeros}] [{sizes}] [{ones}] : {tensor(whole, of)} to {type_}")
+        narrow = "" if of == "i32" else f"%place = arith.trunci %g0 : {of} to i32\n"
+        narrow += f"%q = arith.index_cast {'%place' if narrow else '%g0'} : i32 to index\n"
+        dims = "".join(f"%e{axis} = linalg.index {axis} : index\n" for axis in outer)
+        read = commas([*(f"%e{axis}" for axis in outer), "%q"])
+        for n, (name, kind) in enumerate(zip(names, elements, strict=True)):
+            given = tensor(self._extents, kind)
+            self._empty(emit, f"sorted_room{n}", self._extents, kind)
+            text = f"{dims}{narrow}%y = tensor.extract {name}[{read}] : {given}"
+            result = (f"%sorted_room{n}", given, axes)
+            self._generic(emit, f"in_order{n}", [("%own", type_, axes)], result, axes, text)
+        return [f"%in_order{n}" for n in range(len(names))]
+
+    def _ranked(
+        self,
+        emit: Emit,
+        tag: str,
+        keys: str,
+        names: Sequence[str],
+        elements: Sequence[Any],
+        extents: Sequence[int],
+        has_equals: bool,
+    ) -> list[str]:
+        """Rows of tensors of ``extents``, in the order of ``keys``: the number of those before each is counted."""
+        last, length = len(extents) - 1, extents[-1]
+        outer, own = list(range(last)), "i64" if tag == "run" else self._kind
+        key_type, numbers = tensor(extents, own), tensor(extents, "i32")
+        text = f"%{'less' if has_equals else 'is'} = arith.cmpi slt, %g0, %g1 : {own}"
+        if has_equals:
+            text += f"""
             %j = linalg.index {last} : index
             %i = linalg.index {last + 1} : index
             %j32 = arith.index_cast %j : index to i32
             %i32 = arith.index_cast %i : index to i32
-            %less = arith.cmpi slt, %g0, %g1 : {self._kind}
-            %equal = arith.cmpi eq, %g0, %g1 : {self._kind}
+            %equal = arith.cmpi eq, %g0, %g1 : {own}
             %first = arith.cmpi slt, %j32, %i32 : i32
             %tie = arith.andi %equal, %first : i1
             %is = arith.ori %less, %tie : i1"""
-        self._empty(emit, "unranked", self._extents, "i32")
-        emit("%none = arith.constant 0 : i32")
-        emit(f"%no_ranks = linalg.fill ins(%none : i32) outs(%unranked : {numbers}) -> {numbers}")
-        inputs = [("%keys", self._keys, [*outer, axis]) for axis in (last, last + 1)]
-        result = ("%no_ranks", numbers, [*outer, last + 1])
-        self._generic(emit, "ranks", inputs, result, [*outer, last + 1], text + _COUNTED)
+        self._empty(emit, f"{tag}unranked", extents, "i32")
+        emit(f"%{tag}zero = arith.constant 0 : i32\n%{tag}length = arith.constant {length} : index")
+        fill = f"linalg.fill ins(%{tag}zero : i32) outs(%{tag}unranked : {numbers}) -> {numbers}"
+        emit(f"%{tag}no_ranks = {fill}")
+        inputs = [(keys, key_type, [*outer, axis]) for axis in (last, last + 1)]
+        result = (f"%{tag}no_ranks", numbers, [*outer, last + 1])
+        self._generic(emit, f"{tag}ranks", inputs, result, [*outer, last + 1], text + _COUNTED)
 
         count, dims = len(names), [f"%d{axis}" for axis in outer]
-        types, parts = ([tensor(each, of) for of in elements] for each in (self._extents, [self._length]))
+        types, parts = ([tensor(each, of) for of in elements] for each in (extents, [length]))
         for n, of in enumerate(elements):
-            self._empty(emit, f"room{n}", self._extents, of)
-        head = f"%sorted:{count}" if count > 1 else "%sorted"
+            self._empty(emit, f"{tag}room{n}", extents, of)
+        for axis, extent in enumerate(extents[:-1]):
+            size = f"arith.addi %n{axis}, %zero : index" if extent < 0 else f"arith.constant {extent} : index"
+            emit(f"%{tag}size{axis} = {size}")
+        done = f"%{tag}ranked"
         emit(
-            f"{head} = scf.forall ({commas(dims or ['%only'])}) in "
-            f"({commas([f'%n{axis}' for axis in outer] or ['%one'])}) "
-            f"shared_outs({commas(f'%o{n} = %room{n}' for n in range(count))}) -> ({commas(types)}) {{"
+            f"{done}{f':{count}' if count > 1 else ''} = scf.forall ({commas(dims or ['%only'])}) in "
+            f"({commas([f'%{tag}size{axis}' for axis in outer] or ['%one'])}) "
+            f"shared_outs({commas(f'%o{n} = %{tag}room{n}' for n in range(count))}) -> ({commas(types)}) {{"
         )
-        place = f"[{commas([*dims, 0])}] [{commas([*[1] * last, self._length])}] [{commas([1] * (last + 1))}]"
+        place = f"[{commas([*dims, 0])}] [{commas([*[1] * last, length])}] [{commas([1] * (last + 1))}]"
         for n, (type_, part) in enumerate(zip(types, parts, strict=True)):
             emit(f"%part{n} = tensor.extract_slice %o{n}{place} : {type_} to {part}")
         state = commas(f"%x{n} = %part{n}" for n in range(count))
-        emit(f"%l:{count} = scf.for %u = %zero to %n{last} step %one iter_args({state}) -> ({commas(parts)}) {{")
+        emit(
+            f"%l:{count} = scf.for %u = %zero to %{tag}length step %one iter_args({state}) -> ({commas(parts)}) {{"
+        )
         at = commas([*dims, "%u"])
-        emit(f"%rank = tensor.extract %ranks[{at}] : {numbers}\n%to = arith.index_cast %rank : i32 to index")
+        emit(f"%rank = tensor.extract %{tag}ranks[{at}] : {numbers}\n%to = arith.index_cast %rank : i32 to index")
         for n, (name, type_, part) in enumerate(zip(names, types, parts, strict=True)):
             emit(f"%v{n} = tensor.extract {name}[{at}] : {type_}")
             emit(f"%y{n} = tensor.insert %v{n} into %x{n}[%to] : {part}")
@@ -142,7 +221,7 @@ class Rows:
         for n, (type_, part) in enumerate(zip(types, parts, strict=True)):
             emit(f"tensor.parallel_insert_slice %l#{n} into %o{n}{place} : {part} into {type_}")
         emit("}\n}")
-        return [f"%sorted#{n}" for n in range(count)] if count > 1 else ["%sorted"]
+        return [f"{done}#{n}" for n in range(count)] if count > 1 else [done]
 
     def select(self, emit: Emit, names: Sequence[str], elements: Sequence[Any], place: int) -> list[str]:
         """The elements at one place, in tensors with anything at others; names of these."""
@@ -257,7 +336,8 @@ class Rows:
         types = [_element(type_) for _, type_, _ in (*inputs, result)]
         arguments = commas([*(f"%g{n}: {of}" for n, of in enumerate(types[:-1])), f"%o: {types[-1]}"])
         emit(f"%{tag} = linalg.generic {{indexing_maps = [{maps}], iterator_types = [{kinds}]}}")
-        emit(f"ins({commas(name for name, _, _ in inputs)} : {commas(type_ for _, type_, _ in inputs)})")
+        if inputs:
+            emit(f"ins({commas(name for name, _, _ in inputs)} : {commas(type_ for _, type_, _ in inputs)})")
         emit(f"outs({result[0]} : {result[1]}) {{\n^bb0({arguments}):\n{text}")
         emit(f"linalg.yield %y : {types[-1]}\n}} -> {result[1]}")
 
