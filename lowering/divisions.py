@@ -23,6 +23,9 @@ _ROUNDING = frozenset(
     for name in names.split()
 )
 
+_WIDE_QUOTIENTS = {8: ("f32", 32), 16: ("f32", 32), 32: ("f64", 64)}
+"""By the bits of integers: floats that have them all, and the bits of integers that all quotients fit."""
+
 _FOLDED = tuple(f"arith.{name}" for name in ("divsi", "divui", "ceildivsi", "ceildivui", "floordivsi"))
 
 
@@ -99,6 +102,40 @@ def guard_rounding(ops: Sequence[Any]) -> None:
         """
         *_, dividend, divisor = mlir_util.insert(op, text, op.operands)
         op.operands[0], op.operands[1] = dividend.result, divisor.result
+
+
+def by_floats(op: Any) -> str:
+    """A division of elements that are no constants, as an expansion: no processor has it for vectors of integers.
+
+    A quotient that is not whole is further from the next whole number than it is rounded.
+    """
+    type_, divisor = op.results[0].type, op.operands[1].owner
+    is_constant = not isinstance(divisor, ir.Block) and divisor.operation.name == "arith.constant"
+    if is_constant or not isinstance(type_, ir.IntegerType) or type_.width not in _WIDE_QUOTIENTS:
+        return ""
+    if not op.operation.parent.name.startswith("linalg."):
+        return ""
+    wide, bits = _WIDE_QUOTIENTS[type_.width]
+    to_float, to_integer = (
+        ("arith.sitofp", "arith.fptosi") if op.name[-2:] == "si" else ("arith.uitofp", "arith.fptoui")
+    )
+    lines = f"""
+        %zero = arith.constant 0 : {type_}
+        %one = arith.constant 1 : {type_}
+        %is_zero = arith.cmpi eq, %1, %zero : {type_}
+        %divisor = arith.select %is_zero, %one, %1 : {type_}
+        %x = {to_float} %0 : {type_} to {wide}
+        %y = {to_float} %divisor : {type_} to {wide}
+        %inexact = arith.divf %x, %y : {wide}
+        %whole = {to_integer} %inexact : {wide} to i{bits}
+        %quotient = arith.trunci %whole : i{bits} to {type_}
+    """
+    if "rem" in op.name:
+        return f"""{lines}
+            %product = arith.muli %quotient, %divisor : {type_}
+            %result = arith.subi %0, %product : {type_}
+        """
+    return f"{lines}\n%result = arith.select %is_zero, %zero, %quotient : {type_}"
 
 
 def define_divisions(ops: Sequence[Any]) -> None:

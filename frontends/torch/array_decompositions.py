@@ -206,12 +206,12 @@ for _overload in (aten.avg_pool1d.default, aten.max_pool1d.default, aten.adaptiv
 
 @TABLE.of(aten.gcd.default, torch.ops.prims.gcd.default)
 def _gcd(x: _Tensor, y: _Tensor) -> Any:
-    """Euclid's; of numbers of n bits are at most 1.44 n steps (Lame)."""
+    """Euclid's; of numbers of n bits are at most 1.44 n steps (Lame). The least number is no positive one."""
     x, y = torch.broadcast_tensors(x.abs(), y.abs())
     for _ in range(math.ceil(1.4405 * torch.iinfo(x.dtype).bits)):
         rest = torch.remainder(x, torch.where(y == 0, 1, y))
         x, y = torch.where(y == 0, x, y), torch.where(y == 0, 0, rest)
-    return x
+    return x.abs()
 
 
 @TABLE.of(aten.mode.default)

@@ -1,8 +1,9 @@
 """Decompositions for integers of 8 bits, for operands of several types, and powers of integers.
 
 torch-mlir widens bytes with their sign whether they have one or not, and ends the process for some products and
-divisions of them. So they are computed as int64, and made bytes again. Of operands of which some are integers or
-bool and others are not it compares, or bounds, as what the first one is: they get one type before.
+divisions of them. So they are computed as integers of 16 or 64 bits, and made bytes again. Of operands of which
+some are integers or bool and others are not it compares, or bounds, as what the first one is: they get one type
+before.
 """
 
 from __future__ import annotations
@@ -26,10 +27,12 @@ _NARROW = (*_BYTES, torch.bool)
 _OF_OPERANDS = (
     "add sub rsub mul div floor_divide true_divide remainder fmod pow atan2 maximum minimum fmax fmin "
     "clamp clamp_min clamp_max eq ne lt le gt ge where.self bitwise_and bitwise_or bitwise_xor "
-    "bitwise_left_shift bitwise_right_shift reciprocal abs gcd addcmul"
+    "reciprocal abs gcd addcmul"
 )
 """Operations on elements, whose operands are of one type after promotion; their result is of it, or of bool or a
 float."""
+_SHIFTS = "bitwise_left_shift bitwise_right_shift"
+"""The same, by up to more than the bits of a byte."""
 _OPERANDS = ("self", "other", "exponent", "min", "max", "tensor1", "tensor2")
 """How schemas name operands."""
 _OF_ARGUMENTS_DTYPE = (
@@ -75,7 +78,7 @@ def _wrapped(value: Any, dtype: torch.dtype) -> Any:
     return (value - least) % 256 + least
 
 
-def _of_one_type(overload: Any) -> None:
+def _of_one_type(overload: Any, wide_byte: torch.dtype) -> None:
     places = [at for at, part in enumerate(overload._schema.arguments) if part.name in _OPERANDS]
 
     def promoted(*arguments: Any, **named: Any) -> Any:
@@ -87,19 +90,20 @@ def _of_one_type(overload: Any) -> None:
         narrow = (*_NARROW, *_INTEGERS) if dtype.is_floating_point else _NARROW
         if dtype is torch.bool or dtype.is_complex or not dtypes.intersection(narrow):
             return NotImplemented
-        wide, given = torch.int64 if dtype in _BYTES else dtype, list(arguments)
+        wide, given = wide_byte if dtype in _BYTES else dtype, list(arguments)
         for at in [at for at in places if at < len(given)]:
             number = _wrapped(given[at], dtype) if dtype in _BYTES else given[at]
             given[at] = _wide(number, narrow, wide)
         found = overload(*given, **named)
-        return found.to(dtype) if found.dtype is torch.int64 else found
+        return found.to(dtype) if found.dtype is wide_byte else found
 
     TABLE[overload] = promoted
 
 
-for _overload in _overloads(_OF_OPERANDS):
-    if any(str(part.type) == "Tensor" for part in _overload._schema.arguments):
-        _of_one_type(_overload)
+for _names, _type in ((_OF_OPERANDS, torch.int16), (_SHIFTS, torch.int64)):
+    for _overload in _overloads(_names):
+        if any(str(part.type) == "Tensor" for part in _overload._schema.arguments):
+            _of_one_type(_overload, _type)
 for _overload in _overloads(_OF_ARGUMENTS_DTYPE):
     _computed_wide(_overload, has_arguments_dtype=True)
 for _overload in _overloads(_OF_OTHER_DTYPE):

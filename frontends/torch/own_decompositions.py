@@ -361,6 +361,12 @@ def _logaddexp(a: _Tensor, b: _Tensor) -> Any:
     return torch.where((a == b) & torch.isinf(a), a, most + torch.log1p(torch.exp(-(a - b).abs())))
 
 
+@TABLE.of(aten.logaddexp2.default)
+def _logaddexp2(a: _Tensor, b: _Tensor) -> Any:
+    most, more = torch.maximum(a, b), torch.log1p(torch.exp2(-(a - b).abs())) * (1 / math.log(2))
+    return torch.where((a == b) & torch.isinf(a), a, most + more)
+
+
 def float_dtype(x: _Tensor) -> torch.dtype:
     """The type of what PyTorch computes in floats of ``x``."""
     return x.dtype if x.dtype.is_floating_point else torch.get_default_dtype()
@@ -561,6 +567,8 @@ def _fmod(x: _Tensor, y: _Tensor) -> Any:
 @TABLE.of(aten.floor_divide.default, aten.floor_divide.Scalar)
 def _floor_divide(x: _Tensor, y: Any) -> Any:
     dtype = torch.result_type(x, y)
+    if dtype is torch.int64:
+        return _floor_of_quotient(x.to(dtype), y.to(dtype) if isinstance(y, _Tensor) else torch.full((), y))
     if not dtype.is_floating_point:
         return NotImplemented
     wide = torch.float32 if dtype in (torch.float16, torch.bfloat16) else dtype
@@ -572,6 +580,18 @@ def _floor_divide(x: _Tensor, y: Any) -> Any:
     whole = torch.where(found - whole > 0.5, whole + 1, whole)
     whole = torch.where(found == 0, torch.copysign(torch.zeros((), dtype=wide), x / y), whole)
     return torch.where(y == 0, x / y, whole).to(dtype)
+
+
+def _floor_of_quotient(x: _Tensor, y: _Tensor) -> _Tensor:
+    """Of integers of 64 bits, which torch-mlir divides as f64."""
+    whole = torch.div(x, y, rounding_mode="trunc")
+    return whole - (((x - whole * y) != 0) & ((x < 0) != (y < 0))).to(torch.int64)
+
+
+@TABLE.of(aten.neg.default)
+def _negative(x: _Tensor) -> Any:
+    """torch-mlir takes integers for f32."""
+    return torch.zeros((), dtype=x.dtype) - x if x.dtype in (torch.int32, torch.int64) else NotImplemented
 
 
 @TABLE.of(aten.div.Tensor_mode, aten.div.Scalar_mode)

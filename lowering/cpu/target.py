@@ -24,7 +24,7 @@ from devscope.lowering.cpu import math_functions
 from devscope.lowering.cpu.accesses import access_as_integers
 from devscope.lowering.cpu.kernel_tables import FOLDER, built_in_rows
 from devscope.lowering.cpu.short_floats import expand_short_floats
-from devscope.lowering.divisions import guard_rounding
+from devscope.lowering.divisions import by_floats, guard_rounding
 from devscope.lowering.expansions import Expansion
 from devscope.lowering.interop.bindings import ir
 from devscope.lowering.interop.diagnostics import decode_location
@@ -56,7 +56,8 @@ _SCHEDULES = (
 
 _EXPM1 = "math.expm1"
 _LIBM = {"f32": "expm1f", "f64": "expm1"}
-_EXPANSIONS = {**expansions.FOR_ALL, _EXPM1: expansions.by_wide_elements}
+_DIVISIONS = dict.fromkeys(("arith.divsi", "arith.divui", "arith.remsi", "arith.remui"), by_floats)
+_EXPANSIONS = {**expansions.FOR_ALL, **_DIVISIONS, _EXPM1: expansions.by_wide_elements}
 
 
 class _Instructions(NamedTuple):

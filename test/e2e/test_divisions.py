@@ -13,7 +13,7 @@ from devscope.errors import ExecutionError
 from devscope.runtime.executable import Executable
 
 OPERATIONS = ("divsi", "remsi", "divui", "remui", "ceildivsi", "ceildivui", "floordivsi")
-TYPES = ("i8", "i32", "i64")
+TYPES = ("i8", "i16", "i32", "i64")
 
 
 def source() -> str:
@@ -111,3 +111,24 @@ def test_divisions(default: str, type_: str) -> None:
                 tensor, scalar = executable(default).run(f"{op}_{type_}", x, y, a, b)
                 assert scalar == wanted[number], (op, a, b)
                 assert tensor.tolist() == wanted, op
+
+
+@pytest.mark.parametrize("type_", TYPES[:3])
+def test_quotients_of_many(type_: str) -> None:
+    """All pairs of bytes; of others large numbers by those of all sizes, and those next to multiples of them."""
+    bits = int(type_[1:])
+    rng, dtype, limits = np.random.default_rng(0), np.dtype(f"int{bits}"), np.iinfo(f"int{bits}")
+    if bits == 8:
+        x, y = (each.ravel() for each in np.meshgrid(*[np.arange(-128, 128).astype(dtype)] * 2))
+    else:
+        x, y = rng.integers(limits.min, limits.max, (2, 6000), dtype, endpoint=True)
+        y >>= rng.integers(0, bits, 6000).astype(dtype)
+        y[y == 0] = 1
+        x[::2] = x[::2] // y[::2] * y[::2] - rng.integers(-1, 2, 3000).astype(dtype)
+    for op in OPERATIONS[:4]:
+        numbers = (x, y) if op.endswith("si") else (x.view(f"u{dtype}"), y.view(f"u{dtype}"))
+        a, b = (each.astype(np.int64) for each in numbers)
+        quotients = np.sign(a) * np.sign(b) * (np.abs(a) // np.maximum(np.abs(b), 1))
+        wanted = quotients if op.startswith("div") else np.where(b == 0, 0, a - quotients * b)
+        result, _ = executable("cpu:0").run(f"{op}_{type_}", x, y, x[0], y[0])
+        np.testing.assert_array_equal(result, wanted.astype(dtype), op)

@@ -638,7 +638,8 @@ def test_parts_of_complex_numbers_are_read_where_they_are() -> None:
 
 def test_numbers_less_a_tensor_keep_their_digits_and_sums_of_logarithms_a_nan() -> None:
     def function(x: Any, y: Any) -> Any:
-        return 1.1 - x, torch.rsub(x, 0.1, alpha=0.3), x.lgamma(), torch.logaddexp(x, y), torch.logaddexp(y, x)
+        sums = torch.logaddexp(x, y), torch.logaddexp(y, x), torch.logaddexp2(x, y)
+        return 1.1 - x, torch.rsub(x, 0.1, alpha=0.3), x.lgamma(), *sums
 
     special = torch.tensor([torch.nan, torch.inf, -torch.inf, 0.0, -0.7, 3.5], dtype=torch.float64)
     x, y = torch.meshgrid(special, special, indexing="ij")
@@ -646,6 +647,26 @@ def test_numbers_less_a_tensor_keep_their_digits_and_sums_of_logarithms_a_nan() 
         found = exe(x, y)
     for ours, exact in zip(found, function(x, y), strict=True):
         np.testing.assert_allclose(ours, exact.numpy(), rtol=1e-13)
+
+
+@pytest.mark.parametrize("dtype", [torch.int8, torch.uint8, torch.int16, torch.int32, torch.int64])
+def test_integers_keep_all_digits(dtype: Any) -> None:
+    """Also those that no f32 or f64 has."""
+
+    def function(x: Any, y: Any) -> Any:
+        quotients = x // y, x // 3, x % y, torch.fmod(x, y), torch.div(x, y, rounding_mode="trunc")
+        return -x, x.abs(), *quotients, torch.maximum(x, y), x.clamp(y, y), torch.gcd(x, y), x * y, x << 3
+
+    limits = torch.iinfo(dtype)
+    numbers = [limits.min + 1, limits.max, limits.max - 1, limits.max // 3, 0, 1, 7, 100, 3]
+    divisors = [limits.max, limits.max - 2, 1, 3, 10, 64]
+    if dtype.is_signed:
+        divisors += [-divisor for divisor in divisors]
+    x, y = torch.meshgrid(torch.tensor(numbers, dtype=dtype), torch.tensor(divisors, dtype=dtype), indexing="ij")
+    with devscope.compile(function, (x, y), cache=False) as exe:
+        found = exe(x, y)
+    for ours, exact in zip(found, function(x, y), strict=True):
+        np.testing.assert_array_equal(ours, exact.numpy())
 
 
 def test_special_functions_have_all_digits() -> None:
