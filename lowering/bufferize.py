@@ -28,6 +28,7 @@ from devscope.lowering.kernels.repeated_extensions import repeat_extensions
 from devscope.lowering.legal import check_module
 from devscope.lowering.lift_control_flow import lift_control_flow
 from devscope.lowering.mlir_util import RunPasses
+from devscope.lowering.moved_constants import fold_moved_constants
 from devscope.lowering.pipelines import SCHEDULE, apply_schedule, pipeline
 from devscope.lowering.placed_results import place_results
 from devscope.lowering.separate_results import separate_results
@@ -90,6 +91,7 @@ def to_buffers(
             _protect_arguments(function)
     lift_control_flow(module, run_passes)
     extract_constants(module, constants, target.inline_elements)
+    fold_moved_constants(module, constants)
     _prepare_tensors(module, run_passes, target, options, constants, checks, for_kernels)
     check_moved_casts(module, checks.labels)
     make_empty(module)
