@@ -78,8 +78,26 @@ def _ndtri(p: _Tensor) -> _Tensor:
     return _normal_quantile(p - 0.5, torch.minimum(p, 1 - p))
 
 
+_INVERSE_ERF = (
+    (
+        *(0.88622689, 0.23201382, 0.011548654, -2.3342965e-3, -1.2748140e-4, 4.4565077e-5),
+        *(3.9832830e-6, -1.9764700e-6, 2.2103141e-7, -8.7910568e-9),
+    ),
+    (
+        *(2.8329768, 1.0016750, 9.4452864e-3, -7.6372889e-3, 5.6869732e-3, -3.5974053e-3),
+        *(1.4850927e-3, -5.6776953e-5, -3.0957317e-4, 1.1570422e-4),
+    ),
+)
+"""Of x, divided by x: polynomials in w = -log(1 - x x) up to 5, and in sqrt(w) - 3 beyond, as far as f32 go."""
+
+
 @TABLE.of(aten.erfinv.default, aten.special_erfinv.default, prims.erf_inv.default)
 def _erfinv(x: _Tensor) -> Any:
+    if float_dtype(x) != torch.float64:
+        single = x.float()
+        w = -torch.log((1 - single) * (1 + single))
+        tail = _horner(torch.sqrt(w) - 3, _INVERSE_ERF[1])
+        return (single * torch.where(w < 5, _horner(w, _INVERSE_ERF[0]), tail)).to(float_dtype(x))
     wide = x.double()
     return (_normal_quantile(wide / 2, (1 - wide.abs()) / 2) * math.sqrt(0.5)).to(float_dtype(x))
 

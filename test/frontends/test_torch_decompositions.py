@@ -669,6 +669,16 @@ def test_integers_keep_all_digits(dtype: Any) -> None:
         np.testing.assert_array_equal(ours, exact.numpy())
 
 
+def test_inverse_error_functions_of_f32_have_all_digits() -> None:
+    halves = 2.0 ** -torch.linspace(0, 24, 997)
+    x = torch.cat([_SPECIAL.flatten(), torch.linspace(-1, 1, 2001), 1 - halves, halves - 1, halves**6]).float()
+    with devscope.compile(lambda x: torch.erfinv(x), (x,), cache=False) as exe:
+        found = exe(x)
+    exact = torch.erfinv(x.double()).float().numpy()
+    np.testing.assert_allclose(found, exact, rtol=4 * 2**-24, atol=2e-45)
+    np.testing.assert_array_equal(np.signbit(found[exact == 0]), np.signbit(exact[exact == 0]))
+
+
 def test_special_functions_have_all_digits() -> None:
     """Also near 0 and their ends; the sign is also that of a zero, and of what is no number."""
 

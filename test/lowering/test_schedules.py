@@ -42,7 +42,7 @@ def test_rows_for_devices_are_legal() -> None:
 
 
 def test_every_template_is_described() -> None:
-    helpers = {"pack", "pack_lines"}  # what templates call
+    helpers = {"image_words", "pack", "pack_lines"}  # what templates call
     without = {"nests", "planes", "turned"}  # no text: made of the program's own operations, or of another's text
     of_host = set(read_templates(FOLDER / "templates.toml"))
     assert {path.stem for path in FOLDER.glob("*.mlir")} - helpers == of_host - without
