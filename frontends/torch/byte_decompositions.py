@@ -15,6 +15,7 @@ from typing import Any
 import torch
 from torch._prims_common import ELEMENTWISE_TYPE_PROMOTION_KIND, elementwise_dtypes
 
+from devscope.frontends.torch import placing_decompositions
 from devscope.frontends.torch.tables import Table
 
 aten: Any = torch.ops.aten
@@ -35,9 +36,7 @@ _SHIFTS = "bitwise_left_shift bitwise_right_shift"
 """The same, by up to more than the bits of a byte."""
 _OPERANDS = ("self", "other", "exponent", "min", "max", "tensor1", "tensor2")
 """How schemas name operands."""
-_OF_ARGUMENTS_DTYPE = (
-    "max.default max.dim min.default min.dim sort topk scatter scatter_add scatter_reduce constant_pad_nd mm bmm"
-)
+_OF_ARGUMENTS_DTYPE = "max.default max.dim min.default min.dim sort topk scatter scatter_add scatter_reduce mm bmm"
 """Operations whose result, or the first of two, has the dtype of their arguments."""
 _OF_OTHER_DTYPE = "sum.default sum.dim_IntList prod.default prod.dim_int mean bincount"
 
@@ -108,6 +107,44 @@ for _overload in _overloads(_OF_ARGUMENTS_DTYPE):
     _computed_wide(_overload, has_arguments_dtype=True)
 for _overload in _overloads(_OF_OTHER_DTYPE):
     _computed_wide(_overload, has_arguments_dtype=False)
+
+
+def _scattered_mean(x: _Tensor, dim: int, index: _Tensor, source: _Tensor, include_self: bool) -> _Tensor:
+    """The sum and the count wrap around, as in ATen/native/TensorAdvancedIndexing.cpp."""
+    total = x.scatter_reduce(dim, index, source, "sum", include_self=include_self)
+    count = torch.full_like(x, int(include_self)).scatter_add(dim, index, torch.ones_like(source))
+    return torch.div(total, torch.where(count == 0, 1, count), rounding_mode="floor").to(x.dtype)
+
+
+def _scattered_narrow(overload: Any) -> None:
+    """What is only put somewhere, or added up or multiplied modulo 256, may have a sign."""
+    wide, scatter = TABLE[overload], placing_decompositions.TABLE[overload]
+    extrema = ("amax", "amin")
+
+    def narrow(x: _Tensor, dim: int, index: _Tensor, source: Any, *how: Any, **named: Any) -> Any:
+        is_put = overload.overloadpacket is aten.scatter and not how and not named
+        is_wrapped = x.dtype in _BYTES and not any(one in extrema for one in (*how, *named.values()))
+        if (not is_put and not is_wrapped) or x.dtype not in _NARROW:
+            return wide(x, dim, index, source, *how, **named)
+        if "mean" in (*how, *named.values()):
+            return _scattered_mean(x, dim, index, source, named.get("include_self", True))
+        one = _wide(source, _NARROW, torch.int8)
+        one = one if isinstance(one, torch.Tensor) else _wrapped(int(one), torch.int8)
+        found = scatter(x.to(torch.int8), dim, index, one, *how, **named)
+        return wide(x, dim, index, source, *how, **named) if found is NotImplemented else found.to(x.dtype)
+
+    TABLE[overload] = narrow
+
+
+for _overload in (aten.scatter.src, aten.scatter.value, aten.scatter_add.default, aten.scatter_reduce.two):
+    _scattered_narrow(_overload)
+
+
+@TABLE.of(aten.constant_pad_nd.default)
+def _pad(x: _Tensor, pad: Sequence[Any], value: Any = 0) -> Any:
+    if x.dtype is not torch.uint8:
+        return NotImplemented
+    return aten.constant_pad_nd.default(x.to(torch.int8), pad, _wrapped(int(value), torch.int8)).to(x.dtype)
 
 
 def _of_bools(overload: Any) -> None:

@@ -121,7 +121,8 @@ def place_of(x: _Tensor, first: int, indices: list[_Tensor]) -> _Tensor:
 def _put_at_some(x: _Tensor, given: list[int], indices: list[_Tensor], source: _Tensor, accumulate: bool) -> Any:
     """At places of dimensions side by side, as many as are known at run time: they may be none."""
     if x.dtype is torch.bool:
-        return _put_at_some(x.to(torch.int32), given, indices, source, accumulate).to(torch.bool)
+        wide = torch.int32 if accumulate else torch.int8
+        return _put_at_some(x.to(wide), given, indices, source, accumulate).to(torch.bool)
     first, last, place = given[0], given[-1], place_of(x, given[0], indices)
     flat = x.flatten(first, last)
     rows = source.to(x.dtype).expand([*x.shape[:first], *place.shape, *x.shape[last + 1 :]])

@@ -10,9 +10,9 @@ VIEWS = frozenset({"memref.subview", "memref.cast", "memref.expand_shape", "memr
 
 
 def side_by_side(accesses: Sequence[Any], index: Any) -> int:
-    """How many more of ``accesses`` go on by one element with ``index`` than by another distance."""
+    """How many more of ``accesses`` go on by one element with ``index`` than by another known distance."""
     distances = [_distance(op, index) for op in accesses]
-    return sum(1 if distance == 1 else -1 for distance in distances if distance != 0)
+    return sum(1 if distance == 1 else -1 for distance in distances if distance)
 
 
 def _distance(op: Any, index: Any) -> int | None:

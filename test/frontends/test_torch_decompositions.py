@@ -252,6 +252,16 @@ def _mixed(x: Any, y: Any, n: Any) -> Any:
         *(F.pad(x, (1, 1), value=200), x.new_full((2,), 250), x.clone().fill_(200), torch.ones_like(x)),
         *(x @ x.T, signed @ signed.T, torch.bucketize(x, torch.tensor([5, 100, 200]))),
         *(x.scatter_reduce(1, n % 5, x, "amax"), is_high.scatter_add(1, n % 5, is_high), x.scatter(1, n % 5, 200)),
+        *(is_high.scatter(-1, n % 5, ~is_high), is_high.scatter(1, n % 5, True), signed.scatter(0, n[:1] % 2, -3)),
+        *(one.scatter_add(1, n % 5, one) for one in (x, signed)),
+        *(
+            one.scatter_reduce(1, n % 5, one, how)
+            for one in (x, signed)
+            for how in ("sum", "prod", "mean", "amin")
+        ),
+        *(one.scatter_reduce(0, n[:2] % 2, one, "mean", include_self=False) for one in (x, signed)),
+        *(F.pad(x[None], (2, 1), mode) for mode in ("reflect", "replicate", "circular")),
+        *(F.pad(signed, (1, -1), value=-100), F.pad(is_high, (1, 1), value=True)),
     )
 
 
