@@ -59,12 +59,16 @@ class Progress(Protocol):
 
 @dataclass(frozen=True)
 class SizeClass:
-    """``operation`` is for people; ``now`` is the row that operations get, ``pattern`` one that holds for them."""
+    """``operation`` is for people; ``now`` is the row that operations get, ``pattern`` one that holds for them.
+
+    ``table``: whose built-in rows are for them.
+    """
 
     operation: str
     now: Row
     pattern: Row
     dynamic: bool
+    table: str
 
     def row(self, template: str, numbers: Mapping[str, int]) -> Row:
         return replace(self.pattern, template=template, numbers=dict(numbers))
@@ -132,7 +136,7 @@ class Tuner:
         with self._executable([path[0], *rows]) as before:
             now, expected = before, call(before)
             try:
-                for row in _candidates(path, of, built_in_rows(str(of.pattern.instructions)), known):
+                for row in _candidates(path, of, built_in_rows(of.table), known):
                     if time.monotonic() >= end:
                         break
                     if _key(row) in seen or not _fits(row, known[row.template]):
@@ -199,9 +203,14 @@ def size_classes(chosen: Sequence[Choice], instructions: str) -> list[SizeClass]
         most = {name: 1 << (size - 1).bit_length() for name, size in known.items()}
         least = {name: size // 2 + 1 for name, size in most.items()}
         unknown = [name for name, size in choice.sizes.items() if size is None]
-        pattern = Row(choice.kind, "", choice.element, {}, most, least, unknown, choice.contiguous, instructions)
+        # What is computed by other instructions of the processor stays so.
+        is_other = row.element not in (choice.element, "any")
+        element, by = (row.element, row.instructions) if is_other else (choice.element, instructions)
+        pattern = Row(choice.kind, "", element, {}, most, least, unknown, choice.contiguous, by)
         what = f"{place_of(choice.location)}: {choice.operation}, {named_sizes(choice.sizes)}, {choice.element}"
-        found.setdefault(repr(pattern), (-math.prod(known.values()), SizeClass(what, row, pattern, bool(unknown))))
+        found.setdefault(
+            repr(pattern), (-math.prod(known.values()), SizeClass(what, row, pattern, bool(unknown), instructions))
+        )
     return [each for _, each in sorted(found.values(), key=lambda pair: pair[0])]
 
 
@@ -241,8 +250,9 @@ def _fits(row: Row, template: Template) -> bool:
 
 
 def _bytes(element: str) -> int:
+    """Of a sum of such elements: of bf16 and i8, it has 32 bits."""
     digits = re.search("[0-9]+", element)
-    return max(1, int(digits[0]) // 8) if digits else 1
+    return max(4, int(digits[0]) // 8) if digits else 4
 
 
 def _key(row: Row) -> tuple[object, ...]:

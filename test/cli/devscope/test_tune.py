@@ -224,6 +224,16 @@ def test_classes_and_candidates() -> None:
     assert (more.pattern.at_least["m"], more.pattern.at_most["m"]) == (5, 8)
 
 
+@pytest.mark.parametrize("kind", ["contraction", "convolution"])
+def test_what_has_instructions_of_its_own_keeps_them(kind: str) -> None:
+    row = next(row for row in built_in_rows("avx512") if (row.kind, row.element) == (kind, "bf16"))
+    sizes = {"m": 64, "n": 64, "k": 64} if kind == "contraction" else {"pixels": 64, "filters": 64, "sums": 64}
+    (found,) = tune.size_classes([Choice(Location(), kind, kind, "f32", sizes, None, row)], "avx512")
+    assert (found.pattern.element, found.pattern.instructions) == ("bf16", "avx512_bf16")
+    assert found.row(row.template, row.numbers).numbers == row.numbers
+    assert row in built_in_rows(found.table)
+
+
 class Location:
     """Of no operation."""
 
