@@ -21,21 +21,37 @@ Step = Callable[[Callable[[str], None]], Sequence[str]]
 
 
 def running_extremum(is_max: bool, op: Any) -> str:
-    """The extremum of each beginning, and where the last one of it is (i64); of what is not a number, the last."""
+    """The extremum of each beginning, and where the last one of it is (i64); of what is not a number, the last.
+
+    Of floats, integers in the same order are compared: a step waits for the one before for two instructions.
+    """
     of = element(op.operands[0].type)
-    is_float = not isinstance(of, ir.IntegerType)
+    first = [f"arith.constant {_worst(of, is_max)}", "arith.constant 0 : i64"]
+    best = "%best = arith.select %taken, %x, %was0"
+    place = "%at = arith.index_cast %i : index to i64\n%place = arith.select %taken, %at, %was1 : i64"
 
     def step(emit: Callable[[str], None]) -> Sequence[str]:
-        if is_float:
-            emit(f"%as_good = arith.cmpf {'oge' if is_max else 'ole'}, %x, %was0 : {of}")
-            emit(f"%is_none = arith.cmpf uno, %x, %x : {of}\n%taken = arith.ori %as_good, %is_none : i1")
-        else:
-            emit(f"%taken = arith.cmpi {'sge' if is_max else 'sle'}, %x, %was0 : {of}")
-        emit("%at = arith.index_cast %i : index to i64")
-        emit(f"%best = arith.select %taken, %x, %was0 : {of}\n%place = arith.select %taken, %at, %was1 : i64")
+        emit(f"%taken = arith.cmpi {'sge' if is_max else 'sle'}, %x, %was0 : {of}\n{best} : {of}\n{place}")
         return "%best", "%place"
 
-    return _whole(op, [f"arith.constant {_worst(of, is_max)}", "arith.constant 0 : i64"], step)
+    if isinstance(of, ir.IntegerType):
+        return _whole(op, first, step)
+    bits, most = ir.IntegerType.get_signless(of.width, op.context), (1 << (of.width - 1)) - 1
+    infinity = int(_worst(of, False).partition(" ")[0], 16)
+
+    def step_of_floats(emit: Callable[[str], None]) -> Sequence[str]:
+        emit(f"%bits = arith.bitcast %x : {of} to {bits}\n%places = arith.constant {of.width - 1} : {bits}")
+        emit(f"%sign = arith.shrsi %bits, %places : {bits}\n%most = arith.constant {most} : {bits}")
+        emit(f"%size = arith.andi %bits, %most : {bits}\n%flipped = arith.xori %size, %sign : {bits}")
+        emit(f"%number = arith.subi {'%flipped, %sign' if is_max else '%sign, %flipped'} : {bits}")
+        emit(f"%infinity = arith.constant {infinity} : {bits}")
+        emit(f"%is_none = arith.cmpi sgt, %size, %infinity : {bits}")
+        emit(f"%key = arith.select %is_none, %most, %number : {bits}")
+        emit(f"%taken = arith.cmpi sge, %key, %was2 : {bits}\n{best} : {of}\n{place}")
+        emit(f"%best_key = arith.select %taken, %key, %was2 : {bits}")
+        return "%best", "%place", "%best_key"
+
+    return _whole(op, [*first, f"arith.constant {-most - 1} : {bits}"], step_of_floats, [bits])
 
 
 def running_log_sum(op: Any) -> str:
@@ -64,9 +80,10 @@ def _worst(of: Any, is_max: bool) -> str:
     return f"{hex(infinity | (1 << (width - 1) if is_max else 0))} : {of}"
 
 
-def _whole(op: Any, first: Sequence[str], step: Step) -> str:
-    """A scan of the operand of ``op`` that gives its results."""
-    results, kinds = [str(result.type) for result in op.results], [element(result.type) for result in op.results]
+def _whole(op: Any, first: Sequence[str], step: Step, more: Sequence[Any] = ()) -> str:
+    """A scan of the operand of ``op`` that gives its results; ``more``: types that it carries besides."""
+    results = [str(result.type) for result in op.results]
+    kinds = [*(element(result.type) for result in op.results), *more]
     lines = scan("%0", op.operands[0].type, results, kinds, first, step)
     returned = commas(f"%r#{n}" for n in range(len(results)))
     return "\n".join([*lines, f'"{RETURN}"({returned}) : ({commas(results)}) -> ()'])
@@ -81,9 +98,12 @@ def scan(
     step: Step,
     is_backwards: bool = False,
 ) -> list[str]:
-    """Text of ``%r#0`` and so on, of types ``results``, from values that operations ``first`` make."""
+    """Text of ``%r#0`` and so on, of types ``results``, from values that operations ``first`` make.
+
+    ``kinds``: of all that is carried; the first ones are those of results.
+    """
     extents, of = shape(given), element(given)
-    rows = [tensor([extents[1]], kind) for kind in kinds]
+    rows = [tensor([extents[1]], kind) for kind in kinds[: len(results)]]
     numbers = range(len(results))
     lines: list[str] = []
     emit = lines.append
@@ -91,17 +111,19 @@ def scan(
     emit("%zero = arith.constant 0 : index\n%one = arith.constant 1 : index\n%last = arith.subi %n1, %one : index")
     sizes = commas(f"%n{dim}" for dim, extent in enumerate(extents) if extent < 0)
     for n in numbers:
-        emit(f"%fresh{n} = tensor.empty({sizes}) : {results[n]}\n%first{n} = {first[n]}")
+        emit(f"%fresh{n} = tensor.empty({sizes}) : {results[n]}")
+    for n, value in enumerate(first):
+        emit(f"%first{n} = {value}")
     outs = commas(f"%out{n} = %fresh{n}" for n in numbers)
     emit(f"%r:{len(results)} = scf.forall (%b, %c) in (%n0, %n2) shared_outs({outs}) -> ({commas(results)}) {{")
     place = f"[%b, 0, %c] [1, {extents[1] if extents[1] >= 0 else '%n1'}, 1] [1, 1, 1]"
     emit(f"%row = tensor.extract_slice {name}{place} : {given} to {tensor([extents[1]], of)}")
     for n in numbers:
         emit(f"%into{n} = tensor.extract_slice %out{n}{place} : {results[n]} to {rows[n]}")
-    carried = [f"%t{n} = %into{n}" for n in numbers] + [f"%was{n} = %first{n}" for n in numbers]
+    carried = [f"%t{n} = %into{n}" for n in numbers] + [f"%was{n} = %first{n}" for n in range(len(kinds))]
     types = commas([*rows, *kinds])
     emit(
-        f"%l:{2 * len(results)} = scf.for %k = %zero to %n1 step %one iter_args({commas(carried)}) -> ({types}) {{"
+        f"%l:{len(results) + len(kinds)} = scf.for %k = %zero to %n1 step %one iter_args({commas(carried)}) -> ({types}) {{"
     )
     emit(f"%i = arith.subi {'%last, %k' if is_backwards else '%k, %zero'} : index")
     emit(f"%x = tensor.extract %row[%i] : {tensor([extents[1]], of)}")
