@@ -32,6 +32,9 @@ _FEW_OPS = 4
 _BYTES = (4, 8)
 """Of elements: masked loads of smaller ones are calls on some processors."""
 
+_SHORT = 128
+"""Iterations of loops that compute with elements of 16 bits: LLVM vectorises longer ones as well."""
+
 _WIDE_REGISTER = 64
 """Bytes of those of processors that have masks for all elements."""
 
@@ -72,8 +75,12 @@ def lanes_of_loop(nest: Nest, loop: int, register: int) -> int:
         return 0
     operands = [o for o in nest.operands if o.is_buffer and loop in o.dims]
     sizes = {mlir_util.element_bytes(ir.MemRefType(o.value.type).element_type) for o in operands}
-    if not sizes or not (sizes.issubset(_BYTES) or (register >= _WIDE_REGISTER and _only_moves(nest))):
+    if not sizes or (register < _WIDE_REGISTER and not sizes.issubset(_BYTES)):
         return 0
+    if not sizes.issubset(_BYTES) and not _only_moves(nest):
+        if 1 in sizes or extent is None or extent > _SHORT:
+            return 0
+        sizes.add(4)  # what is computed with 16 bits takes 32 on the way
     lanes = register // max(sizes)
     while extent is not None and lanes > 2 and lanes // 2 >= extent:
         lanes //= 2
