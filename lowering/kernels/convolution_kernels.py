@@ -135,7 +135,8 @@ class Plan:
             for phase, shifts in of_same_sizes(parts):
                 made = plan(phase, shifts)
                 assert made is not None
-                Call(made, row, phase.result, fill is None, None, None, False).insert(op, library)
+                packed, finite = made.packed(row, constants)
+                Call(made, row, phase.result, fill is None, None, packed, finite).insert(op, library)
             if fill is not None and have_everything(found):
                 fill.erase()
             op.erase()
@@ -147,18 +148,23 @@ class Plan:
             follows = None
         if follows is not None:
             schedules.include(follows.op, element_of(follows.result), self.sizes())
-        axes = found.axes_of_weights
-        groups = ([], [axes[self.filter]], [axes[loop] for loop in self.sums])
-        packed, finite = None, False
-        if self.in_words is not None:
-            packed, finite = self.in_words.filters, self.in_words.finite
-        elif not any(loop in axes for loop in self.outer):
-            packed = constants.pack(op, found.weights, groups, row.numbers["columns"])
-            finite = packed is not None and constants.is_finite(found.weights)
+        packed, finite = self.packed(row, constants)
         Call(self, row, found.result, fill is None, follows, packed, finite).insert(op, library)
         for old in (follows, fill, op):
             if old is not None:
                 old.erase()
+
+    def packed(self, row: Row, constants: PackedConstants) -> tuple[Any | None, bool]:
+        """The filters, if they are constants, of all phases; whether they are known to be finite."""
+        if self.in_words is not None:
+            return self.in_words.filters, self.in_words.finite
+        weights, axes = self.found.weights, self.found.axes_of_weights
+        if any(loop in axes for loop in self.outer):
+            return None, False
+        groups = ([], [axes[self.filter]], [axes[loop] for loop in self.sums])
+        shifts = [shift.filters for shift in self.shifts] or [0]
+        packed = constants.pack(self.found.op, weights, groups, row.numbers["columns"], shifts=shifts)
+        return packed, packed is not None and constants.is_finite(weights)
 
     def _fits(self, follows: Epilogue) -> bool:
         """Whether the kernel can write the result of ``follows`` and read its operands: slices may be neither."""

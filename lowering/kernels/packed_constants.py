@@ -16,6 +16,8 @@ from devscope.lowering.kernels.contraction_words import WORD, Words, in_words
 
 _GET = "memref.get_global"
 _RESHAPES = ("memref.collapse_shape", "memref.expand_shape")
+_PART = "memref.subview"
+_VIEWS = (*_RESHAPES, _PART, "memref.cast", "memref.extract_strided_metadata")
 
 
 class PackedConstants:
@@ -57,10 +59,12 @@ class PackedConstants:
         width: int,
         words: Words | None = None,
         is_a: bool = False,
+        shifts: Sequence[int] = (0,),
     ) -> Any | None:
         """``value``, an operand of ``op``, packed for a kernel in panels of ``width`` lines: as
         [batch][panels][k][width] in a buffer of rank 2, with zeros behind the last line. ``groups``: the axes that
         are batch, lines and k. ``words``: what elements along k are packed as; ``is_a``: in those of A.
+        ``shifts``: how many elements later each of as many tensors of this type begins, which are one batch.
 
         None if it is no constant, or if zeros would be more than half of it.
         """
@@ -70,16 +74,22 @@ class PackedConstants:
         operand = ir.MemRefType(value.type)
         shape = operand.shape
         batch, count, steps = (math.prod(shape[axis] for axis in group) for group in groups)
+        batch *= len(shifts)
         panels, element = -(-count // width), str(operand.element_type)
         if words is not None:
             steps, element = -(-steps // words.steps), WORD
         if batch * count * steps == 0 or panels * width > 2 * count:
             return None
-        order = tuple(axis for group in groups for axis in group)
+        order = (0, *(1 + axis for group in groups for axis in group))
         size = panels * steps * width
-        key = number, tuple(map(tuple, groups)), width, words, is_a
+        strides, begin = operand.get_strides_and_offset()
+        places = tuple(begin + shift for shift in shifts), tuple(strides), tuple(shape)
+        key = number, places, tuple(map(tuple, groups)), width, words, is_a
         if key not in self._packed:
-            plain = self._table.arrays[number].reshape(shape).transpose(order).reshape(batch, count, -1)
+            flat = self._table.arrays[number].reshape(-1)
+            apart = [stride * flat.itemsize for stride in strides]
+            parts = [np.lib.stride_tricks.as_strided(flat[place:], shape, apart) for place in places[0]]
+            plain = np.stack(parts).transpose(order).reshape(batch, count, -1)
             plain = plain if words is None else in_words(plain, words, is_a)
             packed = np.zeros((batch, panels, steps, width), plain.dtype)
             lines, whole = packed.transpose(0, 1, 3, 2), count // width
@@ -100,8 +110,8 @@ class PackedConstants:
         if not self._packed:
             return
         reads, globals_ = list[Any](), list[Any]()
-        for op in reversed([*mlir_util.named(self._module.operation, *_RESHAPES)]):
-            if not any(True for _ in op.results[0].uses):
+        for op in reversed([*mlir_util.named(self._module.operation, *_VIEWS)]):
+            if not any(True for result in op.results for _ in result.uses):
                 op.erase()
         for op in mlir_util.walk(self._module.operation):
             if op.name == _GET and _number(op.results[0]) is not None:
@@ -130,7 +140,7 @@ def _symbol(op: Any) -> str:
 
 def _number(value: Any) -> int | None:
     """That of the constant in the table that ``value``, a buffer, is."""
-    while not isinstance(value.owner, ir.Block) and value.owner.operation.name in _RESHAPES:
+    while not isinstance(value.owner, ir.Block) and value.owner.operation.name in (*_RESHAPES, _PART):
         value = value.owner.operation.operands[0]
     if isinstance(value.owner, ir.Block) or value.owner.operation.name != _GET:
         return None
