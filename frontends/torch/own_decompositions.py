@@ -479,23 +479,18 @@ _with_tensor(aten.bitwise_right_shift.Tensor_Scalar, aten.bitwise_right_shift.Te
 _with_tensor(aten.fmod.Scalar, aten.fmod.Tensor)
 
 
-def _compares_floats(overload: Any, of_tensors: Any) -> None:
-    """torch-mlir folds comparisons of constant floats with integers by the bits of these.
-
-    Numbers that are compared with floats of 16 bits become such.
-    """
+def _compares_floats(overload: Any) -> None:
+    """torch-mlir folds comparisons of constant floats with integers by the bits of these."""
 
     def with_float(x: _Tensor, number: Any) -> Any:
         is_mixed = x.dtype.is_floating_point and isinstance(number, int)
-        if x.dtype in (torch.float16, torch.bfloat16) and isinstance(number, int | float):
-            return of_tensors(x, torch.full((), number, dtype=x.dtype))
         return overload(x, float(number)) if is_mixed else NotImplemented
 
     TABLE[overload] = with_float
 
 
 for _name in ("lt", "le", "gt", "ge", "eq", "ne"):
-    _compares_floats(getattr(aten, _name).Scalar, getattr(aten, _name).Tensor)
+    _compares_floats(getattr(aten, _name).Scalar)
 
 
 # What is not a number stays so: torch-mlir compares, and takes the other one.
