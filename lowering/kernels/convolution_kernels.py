@@ -10,7 +10,7 @@ from devscope.lowering.interop.bindings import ir
 from devscope.lowering.kernels.accumulators import zeros_before
 from devscope.lowering.kernels.contraction_words import Words
 from devscope.lowering.kernels.convolution_calls import Call
-from devscope.lowering.kernels.convolution_words import InWords, channels_of, in_words
+from devscope.lowering.kernels.convolution_words import InWords, channels_last, in_words
 from devscope.lowering.kernels.epilogue import Epilogue, epilogue_of
 from devscope.lowering.kernels.library import KernelLibrary
 from devscope.lowering.kernels.packed_constants import PackedConstants
@@ -61,7 +61,7 @@ def plan(found: Windowed, shifts: Sequence[Shift] = ()) -> "Plan | None":
     outermost = [found.axes[number].inner for number in padded]
     sums.sort(key=lambda loop: outermost.index(loop) if loop in outermost else len(outermost))
     if found.words is not None:  # whose elements are along the innermost loop
-        sums.sort(key=channels_of(found).__eq__)
+        sums = channels_last(found, sums)
     return Plan(found, chain, filter_, batch, outer, sums, padded, shifts)
 
 
@@ -111,8 +111,7 @@ class Plan:
         self, words: Words, row: Row, library: KernelLibrary, constants: PackedConstants
     ) -> "Plan | None":
         """The same over words, if that is worth it."""
-        channels = channels_of(self.found)
-        sums = sorted(self.sums, key=lambda loop: loop == channels)
+        sums = channels_last(self.found, self.sums)
         made = in_words(self.found, sums, words, row.numbers["columns"], library, constants)
         if made is None:
             return None

@@ -44,6 +44,12 @@ def channels_of(found: Windowed) -> int | None:
     return loops[0] if len(loops) == 1 else None
 
 
+def channels_last(found: Windowed, sums: list[int]) -> list[int]:
+    """Loops of sums, that of the elements of a word the innermost."""
+    channels = channels_of(found)
+    return sorted(sums, key=lambda loop: loop == channels)
+
+
 def words_for(found: Windowed, constants: PackedConstants) -> Words | None:
     """What ``found`` can be computed with, if it can."""
     if found.w is None or not constants.has(found.weights):

@@ -41,7 +41,7 @@ class PackedConstants:
             return False
         array = self._table.arrays[number]
         if str(ir.MemRefType(value.type).element_type) == "bf16":
-            array = (array.view(np.uint16).astype(np.uint32) << 16).view(np.float32)
+            return bool(np.all(~array.view(np.uint16) & np.uint16(0x7F80)))
         return array.dtype.kind in "iu" or bool(np.all(np.isfinite(array)))
 
     def least_exponent(self, value: Any) -> int:

@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from devscope.lowering.interop.bindings import ir
+from devscope.lowering.stablehlo.number_keys import INFINITY, emit_number_key
 from devscope.lowering.stablehlo.templates import (
     RETURN,
     commas,
@@ -36,22 +37,16 @@ def running_extremum(is_max: bool, op: Any) -> str:
 
     if isinstance(of, ir.IntegerType):
         return _whole(op, first, step)
-    bits, most = ir.IntegerType.get_signless(of.width, op.context), (1 << (of.width - 1)) - 1
-    infinity = int(_worst(of, False).partition(" ")[0], 16)
+    bits = ir.IntegerType.get_signless(of.width, op.context)
 
     def step_of_floats(emit: Callable[[str], None]) -> Sequence[str]:
-        emit(f"%bits = arith.bitcast %x : {of} to {bits}\n%places = arith.constant {of.width - 1} : {bits}")
-        emit(f"%sign = arith.shrsi %bits, %places : {bits}\n%most = arith.constant {most} : {bits}")
-        emit(f"%size = arith.andi %bits, %most : {bits}\n%flipped = arith.xori %size, %sign : {bits}")
-        emit(f"%number = arith.subi {'%flipped, %sign' if is_max else '%sign, %flipped'} : {bits}")
-        emit(f"%infinity = arith.constant {infinity} : {bits}")
-        emit(f"%is_none = arith.cmpi sgt, %size, %infinity : {bits}")
-        emit(f"%key = arith.select %is_none, %most, %number : {bits}")
-        emit(f"%taken = arith.cmpi sge, %key, %was2 : {bits}\n{best} : {of}\n{place}")
-        emit(f"%best_key = arith.select %taken, %key, %was2 : {bits}")
+        emit(f"%bits = arith.bitcast %x : {of} to {bits}")
+        key = emit_number_key(emit, "%bits", of, str(bits), descending=not is_max)
+        emit(f"%taken = arith.cmpi sge, {key}, %was2 : {bits}\n{best} : {of}\n{place}")
+        emit(f"%best_key = arith.select %taken, {key}, %was2 : {bits}")
         return "%best", "%place", "%best_key"
 
-    return _whole(op, [*first, f"arith.constant {-most - 1} : {bits}"], step_of_floats, [bits])
+    return _whole(op, [*first, f"arith.constant {_worst(bits, True)}"], step_of_floats, [bits])
 
 
 def running_log_sum(op: Any) -> str:
@@ -75,9 +70,8 @@ def _worst(of: Any, is_max: bool) -> str:
     if isinstance(of, ir.IntegerType):
         half = 1 << (of.width - 1)
         return f"{-half if is_max else half - 1} : {of}"
-    infinity = {"f16": 0x7C00, "bf16": 0x7F80, "f32": 0x7F800000, "f64": 0x7FF0000000000000}[str(of)]
     width = ir.FloatType(of).width
-    return f"{hex(infinity | (1 << (width - 1) if is_max else 0))} : {of}"
+    return f"{hex(INFINITY[str(of)] | (1 << (width - 1) if is_max else 0))} : {of}"
 
 
 def _whole(op: Any, first: Sequence[str], step: Step, more: Sequence[Any] = ()) -> str:

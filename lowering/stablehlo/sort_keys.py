@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 from devscope.lowering.interop.bindings import ir
+from devscope.lowering.stablehlo.number_keys import emit_number_key, emit_sign
 from devscope.lowering.stablehlo.templates import axes_map, commas, enum, tensor
 
 RANKED = 128
@@ -28,8 +29,6 @@ _Input = tuple[str, str, Sequence[int]]
 """A tensor, its type, and the loops that index it."""
 
 _COUNTED = "\n%more = arith.extui %is : i1 to i32\n%y = arith.addi %o, %more : i32"
-
-_INFINITY = {"f16": 0x7C00, "bf16": 0x7F80, "f32": 0x7F800000, "f64": 0x7FF0000000000000}
 
 
 class Key(NamedTuple):
@@ -357,7 +356,7 @@ class Rows:
             lines.append(f"%wide = arith.extsi {bits} : {short} to {own}")
             bits = "%wide"
         if isinstance(self._of, ir.FloatType):
-            bits = self._float_key(lines.append, bits, most)
+            bits = self._float_key(lines.append, bits)
         turned = 0 if self._key.ascending else -1
         lines.append(f"%turn = arith.constant {turned} : {own}\n%y = arith.xori {bits}, %turn : {own}")
         self._empty(emit, "keys_room", self._extents, own)
@@ -365,16 +364,10 @@ class Rows:
         inputs = [(names[self._key.operand], given, axes)]
         self._generic(emit, "keys", inputs, ("%keys_room", self._keys, axes), axes, "\n".join(lines))
 
-    def _float_key(self, emit: Emit, bits: str, most: int) -> str:
+    def _float_key(self, emit: Emit, bits: str) -> str:
         own = self._kind
-        emit(f"%most = arith.constant {most} : {own}\n%places = arith.constant {int(own[1:]) - 1} : {own}")
-        emit(f"%sign = arith.shrsi {bits}, %places : {own}")
-        if self._key.order == "total":
-            emit(f"%flip = arith.andi %sign, %most : {own}\n%total = arith.xori {bits}, %flip : {own}")
-            return "%total"
-        emit(f"%size = arith.andi {bits}, %most : {own}\n%flipped = arith.xori %size, %sign : {own}")
-        emit(f"%number = arith.subi %flipped, %sign : {own}")
-        emit(f"%infinity = arith.constant {_INFINITY[str(self._of)]} : {own}")
-        emit(f"%is_none = arith.cmpi sgt, %size, %infinity : {own}")
-        emit(f"%key = arith.select %is_none, %most, %number : {own}")
-        return "%key"
+        if self._key.order != "total":
+            return emit_number_key(emit, bits, self._of, own)
+        emit_sign(emit, bits, self._of, own)
+        emit(f"%flip = arith.andi %sign, %most : {own}\n%total = arith.xori {bits}, %flip : {own}")
+        return "%total"
