@@ -22,7 +22,13 @@ _Users = list[tuple[Any, _Places | None]]
 
 def place_results(module: Any) -> None:
     users: dict[Any, _Users] = {}  # of each buffer with parts, found once: there may be many parts
+    copies: list[Any] = []
     for copy in mlir_util.named(module.operation, "memref.copy"):
+        if copy.operands[0] == copy.operands[1]:  # an insertion of what was made there
+            copy.erase()
+        else:
+            copies.append(copy)
+    for copy in copies:
         _place(copy, users)
 
 

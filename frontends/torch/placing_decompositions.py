@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from functools import partial
+from itertools import product
 from typing import Any
 
 import torch
@@ -169,32 +169,44 @@ def _pad(x: _Tensor, pad: list[Any], value: Any = 0) -> Any:
     return aten.constant_pad_nd.default(x, [max(width, 0) for width in pad], value)
 
 
-def _pad_with_own(x: _Tensor, pad: list[Any], part: Callable[[_Tensor, int, int, int], _Tensor]) -> Any:
-    """``x`` in the middle of the result, then slices of that around it, by dimension: torch-mlir computes for each
-    element which one it is.
-
-    ``part`` makes them: of a tensor, along a dimension, from an edge inwards, back if the width is negative.
+def _pad_with_own(x: _Tensor, pad: list[Any], turned: bool) -> Any:
+    """``x``, and around it slices of it, ``turned`` around or repeated: torch-mlir computes for each element which
+    one it is.
     """
     if not all(isinstance(width, int) and width >= 0 for width in pad):
         return NotImplemented
-    made = aten.constant_pad_nd.default(x, pad) if any(pad) else x.clone()
-    for step, (low, high) in enumerate(zip(pad[::2], pad[1::2], strict=True)):
-        dim = x.dim() - 1 - step
-        end = low + x.shape[dim]
-        if low:
-            made = torch.slice_scatter(made, part(made, dim, low, low), dim, 0, low)
-        if high:
-            made = torch.slice_scatter(made, part(made, dim, end - 1, -high), dim, end, end + high)
+    dims = [
+        (x.dim() - 1 - n, *widths) for n, widths in enumerate(zip(pad[::2], pad[1::2], strict=True)) if any(widths)
+    ]
+    if not dims:
+        return x.clone()
+    sizes: list[Any] = list(x.shape)
+    for dim, low, high in dims:
+        sizes[dim] = low + x.shape[dim] + high
+    made = x.new_empty(sizes)
+    for sides in product("xlh", repeat=len(dims)):
+        part, turns, shape, places = x, list[int](), list[Any](x.shape), list[tuple[int, Any, Any]]()
+        for (dim, low, high), side in zip(dims, sides, strict=True):
+            size = x.shape[dim]
+            begin, width = {"x": (low, size), "l": (0, low), "h": (low + size, high)}[side]
+            places.append((dim, begin, begin + width))
+            if side != "x":
+                last = size - 1
+                begin = (1 if turned else 0) if side == "l" else (last - high if turned else last)
+                part, shape[dim] = part.narrow(dim, begin, width if turned else 1), width
+                turns.append(dim)
+        if all(begin is not end for _, begin, end in places):
+            part = part.flip(turns) if turned and turns else part.expand(shape)
+            made = _put(made, part, places)
     return made
 
 
-def _mirrored(x: _Tensor, dim: int, edge: int, width: int) -> _Tensor:
-    first = edge + 1 if width > 0 else edge + width
-    return x.narrow(dim, first, abs(width)).flip(dim)
-
-
-def _repeated(x: _Tensor, dim: int, edge: int, width: int) -> _Tensor:
-    return x.narrow(dim, edge, 1).expand([abs(width) if d == dim else -1 for d in range(x.dim())])
+def _put(x: _Tensor, part: _Tensor, places: list[tuple[int, Any, Any]]) -> _Tensor:
+    """``x`` with ``part`` in the place of what it has between two indices of some dimensions."""
+    (dim, begin, end), *others = places
+    if others:
+        part = _put(x.narrow(dim, begin, end - begin), part, others)
+    return torch.slice_scatter(x, part, dim, begin, end)
 
 
 def _adaptive_windows(size: Any, count: Any) -> tuple[_Tensor, _Tensor]:
@@ -274,8 +286,8 @@ TABLE[aten.index_copy.default] = _index_copy
 TABLE[aten.index_put.default] = _index_put
 TABLE[aten.constant_pad_nd.default] = _pad
 for _rank in (1, 2, 3):
-    TABLE[getattr(aten, f"reflection_pad{_rank}d").default] = partial(_pad_with_own, part=_mirrored)
-    TABLE[getattr(aten, f"replication_pad{_rank}d").default] = partial(_pad_with_own, part=_repeated)
+    TABLE[getattr(aten, f"reflection_pad{_rank}d").default] = partial(_pad_with_own, turned=True)
+    TABLE[getattr(aten, f"replication_pad{_rank}d").default] = partial(_pad_with_own, turned=False)
 for _overload in (
     aten.adaptive_max_pool1d.default,
     aten.adaptive_max_pool2d.default,

@@ -17,7 +17,7 @@ from devscope.lowering.gpu.row_text import RowText
 from devscope.lowering.interop import bindings
 from devscope.lowering.interop.bindings import ir
 from devscope.lowering.kernels.nest import Nest
-from devscope.lowering.kernels.rows import RowGroup, row_groups
+from devscope.lowering.kernels.row_groups import RowGroup, row_groups
 from devscope.lowering.kernels.table import Row, Schedules
 from devscope.lowering.memory.effects import mark_pairs, mark_written
 

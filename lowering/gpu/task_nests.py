@@ -17,8 +17,9 @@ from devscope.lowering.interop import bindings
 from devscope.lowering.interop.bindings import ir
 from devscope.lowering.kernels.nest import Nest, collapse_loops, match, order_loops
 from devscope.lowering.kernels.nest_parts import Parts
+from devscope.lowering.kernels.row_groups import RowGroup
 from devscope.lowering.kernels.row_passes import lower_rows
-from devscope.lowering.kernels.rows import RowGroup, fuse_rows
+from devscope.lowering.kernels.rows import fuse_rows
 from devscope.lowering.kernels.split_reductions import split_reductions
 from devscope.lowering.kernels.vector_edges import expand_edges
 from devscope.lowering.kernels.whole_vectors import WholeVectors, whole_lanes

@@ -3,6 +3,7 @@
 from typing import Any
 
 from devscope.lowering.kernels.assertions_apart import keep_assertions_apart
+from devscope.lowering.kernels.borders import fill_borders
 from devscope.lowering.kernels.library import KernelLibrary
 from devscope.lowering.kernels.normalise import contractions_of
 from devscope.lowering.kernels.packed_constants import PackedConstants
@@ -29,4 +30,5 @@ def call_kernels(module: Any, schedules: Schedules, library: KernelLibrary, pack
     packed.finish()
     call_transposes(module, schedules, library)
     split_reductions(module, library.loops)
+    fill_borders(module)
     fuse_rows(module, schedules, library)

@@ -4,7 +4,6 @@ Padding, and the zeros that a transposed convolution puts between elements, reac
 a part of what is filled. Kernels read the source of the copy instead, and know what is outside.
 """
 
-from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from itertools import pairwise, takewhile
 from typing import Any
@@ -12,6 +11,7 @@ from typing import Any
 from devscope.dialects.op_facts import facts
 from devscope.lowering import mlir_util
 from devscope.lowering.interop.bindings import ir
+from devscope.lowering.kernels import subviews
 from devscope.lowering.memory.effects import buffer_of, is_new
 
 _FILLS = ("linalg.fill", "linalg.map", "linalg.generic")
@@ -89,11 +89,7 @@ def _without_padding(op: Any, image: Image) -> Image | None:
     outside, subview, copy = parts
     if image.outside not in (None, outside) or not _is_unchanged(copy, op):
         return None
-    _, offsets, sizes, strides = mlir_util.operand_groups(subview)
-    lows, extents, steps = (
-        _numbers(subview, name, values)
-        for name, values in (("static_offsets", offsets), ("static_sizes", sizes), ("static_strides", strides))
-    )
+    lows, extents, steps = subviews.numbers(subview)
     source = copy.operands[0]
     shape = ir.MemRefType(source.type).shape
     wide = [axis for axis, extent in enumerate(extents) if extent != 1]
@@ -214,10 +210,3 @@ def _leaves_alone(op: Any, buffer: Any) -> bool:
         roots = [buffer_of(op.operands[len(op.operands) - 1])]
         return all(root != buffer and is_new(root) for root in roots)
     return False
-
-
-def _numbers(op: Any, name: str, values: Sequence[Any]) -> list[Any]:
-    """Static numbers of a view's attribute, and values where they are dynamic."""
-    rest = iter(values)
-    dynamic = ir.ShapedType.get_dynamic_stride_or_offset()
-    return [next(rest) if number == dynamic else number for number in ir.DenseI64ArrayAttr(op.attributes[name])]

@@ -92,5 +92,12 @@ def _use_scratch(nest: Nest, scratch: Mapping[Any, Any], rows: int) -> None:
 
 def _is_used(results: Sequence[Operand], made: Collection[Any], others: Iterable[Nest]) -> bool:
     """Whether results are buffers that are ``made`` inside, or that ``others`` use."""
-    used = {*made, *(value for other in others for value in mlir_util.captured_values(other.op))}
-    return any(result.value in used for result in results)
+    used = {*made, *(_whole(value) for other in others for value in mlir_util.captured_values(other.op))}
+    return any(_whole(result.value) in used for result in results)
+
+
+def _whole(value: Any) -> Any:
+    """The buffer that ``value`` is, or is a part of."""
+    while (view := mlir_util.maker(value, "memref.subview")) is not None:
+        value = view.operands[0]
+    return value

@@ -42,6 +42,35 @@ def test_a_fill_stays_in_front_of_what_adds_to_it() -> None:
     np.testing.assert_allclose(soft, np.full((2, 3), 1 / 3, np.float32), rtol=1e-6)
 
 
+PARTS = """
+func.func @main(%x: tensor<{batch}x5x{width}x{element}>, %c: {element})
+    -> (tensor<{batch}x9x{wide}x{element}>, tensor<{batch}x10x{width}x{element}>) {{
+  %0 = tensor.pad %x low[0, 1, 0] high[0, 3, 2] {{
+  ^bb0(%i: index, %j: index, %k: index):
+    tensor.yield %c : {element}
+  }} : tensor<{batch}x5x{width}x{element}> to tensor<{batch}x9x{wide}x{element}>
+  %1 = tensor.concat dim(1) %x, %x
+    : (tensor<{batch}x5x{width}x{element}>, tensor<{batch}x5x{width}x{element}>)
+      -> tensor<{batch}x10x{width}x{element}>
+  return %0, %1 : tensor<{batch}x9x{wide}x{element}>, tensor<{batch}x10x{width}x{element}>
+}}
+"""
+
+
+@pytest.mark.parametrize("scope", ["cpu:0", "opencl:0"])
+@pytest.mark.parametrize("element", ["f32", "bf16", "i8"])
+@pytest.mark.parametrize(("batch", "width", "wide"), [(40, 6, 8), ("?", 6, 8), ("?", "?", "?"), (40, 0, 2)])
+def test_parts_of_rows_are_written_one_by_one(scope: str, element: str, batch: Any, width: Any, wide: Any) -> None:
+    text = PARTS.format(batch=batch, width=width, wide=wide, element=element)
+    shape = (40, 5, width if isinstance(width, int) else 6)
+    x = np.random.default_rng(0).integers(-99, 99, shape).astype(TYPES[element])
+    with devscope.compile(text, default=scope, cache=False) as program:
+        padded, joined = program(x, TYPES[element](7))
+    widths = ((0, 0), (1, 3), (0, 2))
+    np.testing.assert_array_equal(padded, np.pad(x.astype(np.float32), widths, constant_values=7).astype(x.dtype))
+    np.testing.assert_array_equal(joined, np.concatenate([x, x], 1))
+
+
 def test_steps_that_write_a_slice_keep_rows() -> None:
     text = """
 func.func @main(%x: tensor<?x?x16xf32>) -> tensor<?x?x16xf32> {
