@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import devscope
+from devscope.errors import ExecutionError
 
 PROGRAM = """
 func.func @columns(%x: tensor<4x5x6xf32>, %i: tensor<3x2xindex>) -> (tensor<3x4x1x1xf32>, tensor<3x4xf32>) {
@@ -63,3 +64,45 @@ def test_gathers_and_scatters(device: str) -> None:
         want = into.copy()
         want[[4, 1]] = rows[:, 0]
         np.testing.assert_array_equal(executable.run("rows", rows, into, np.array([[4], [1]])), want)
+
+
+ASSERTED = """
+func.func @main(%x: tensor<40x?xf32>, %i: tensor<40x?xi64>) -> tensor<40x?xf32> {
+  %c0 = arith.constant 0 : i64
+  %c1 = arith.constant 1 : index
+  %n = tensor.dim %i, %c1 : tensor<40x?xi64>
+  %w = tensor.dim %x, %c1 : tensor<40x?xf32>
+  %e = tensor.empty(%n) : tensor<40x?xf32>
+  %r = linalg.generic {
+    indexing_maps = [affine_map<(a, b) -> (a, b)>, affine_map<(a, b) -> (a, b)>],
+    iterator_types = ["parallel", "parallel"]
+  } ins(%i : tensor<40x?xi64>) outs(%e : tensor<40x?xf32>) {
+  ^bb0(%at: i64, %old: f32):
+    %row = linalg.index 0 : index
+    %place = arith.index_cast %at : i64 to index
+    %below = arith.cmpi slt, %place, %w : index
+    cf.assert %below, "too large"
+    %above = arith.cmpi sge, %at, %c0 : i64
+    cf.assert %above, "too small"
+    %v = tensor.extract %x[%row, %place] : tensor<40x?xf32>
+    linalg.yield %v : f32
+  } -> tensor<40x?xf32>
+  return %r : tensor<40x?xf32>
+}
+"""
+
+
+@pytest.mark.parametrize("device", ["cpu:0", "opencl:0"])
+@pytest.mark.parametrize("count", [0, 3, 700])
+def test_each_element_asserts_its_place(device: str, count: int) -> None:
+    rng = np.random.default_rng(1)
+    x, places = rng.standard_normal((40, 25), np.float32), rng.integers(0, 25, (40, count))
+    checks = "off" if device == "cpu:0" else "on"  # without them kernels drop assertions
+    with devscope.compile(ASSERTED, default=device, checks=checks, cache=False) as program:
+        np.testing.assert_array_equal(program(x, places), np.take_along_axis(x, places, 1))
+        for wrong, message in ((25, "too large"), (-1, "too small")) if count else ():
+            wrongs = places.copy()
+            wrongs[-1, -1] = wrong
+            with pytest.raises(ExecutionError, match=message):
+                program(x, wrongs)
+        np.testing.assert_array_equal(program(x, places), np.take_along_axis(x, places, 1))

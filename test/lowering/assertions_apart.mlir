@@ -69,3 +69,31 @@ func.func @elements(%x: tensor<64xf32>, %e: tensor<64xf32>) -> tensor<64xf32> {
   } -> tensor<64xf32>
   return %r : tensor<64xf32>
 }
+
+// Of many elements, it is found first whether all have what they are to have.
+// CHECK-LABEL: func.func @devscope_function_many
+// CHECK:         linalg.generic {{.*}}iterator_types = ["reduction"]} ins(%{{.*}} : memref<?xi64>) outs(%[[ALL:.*]] : memref<i8>) {
+// CHECK-NEXT:    ^bb0(%[[AT:.*]]: i64, %[[OLD:.*]]: i8):
+// CHECK-NEXT:      %[[INSIDE:.*]] = arith.cmpi ult, %[[AT]]
+// CHECK-NEXT:      %[[ONE:.*]] = arith.extsi %[[INSIDE]]
+// CHECK-NEXT:      %[[NEW:.*]] = arith.andi %[[OLD]], %[[ONE]]
+// CHECK-NEXT:      linalg.yield %[[NEW]]
+// CHECK:         %[[FOUND:.*]] = memref.load %[[ALL]][]
+// CHECK:         %[[HOLD:.*]] = arith.cmpi ne, %[[FOUND]]
+// CHECK-NEXT:    cf.assert %[[HOLD]], "place"
+// CHECK-NEXT:    linalg.generic {{.*}}iterator_types = ["parallel"]}
+// CHECK-NOT:       cf.assert
+// CHECK:           linalg.yield
+func.func @many(%table: tensor<100xf32>, %at: tensor<?xi64>, %e: tensor<?xf32>) -> tensor<?xf32> {
+  %c100 = arith.constant 100 : i64
+  %r = linalg.generic {indexing_maps = [affine_map<(a) -> (a)>, affine_map<(a) -> (a)>], iterator_types = ["parallel"]}
+      ins(%at : tensor<?xi64>) outs(%e : tensor<?xf32>) {
+  ^bb0(%i: i64, %old: f32):
+    %inside = arith.cmpi ult, %i, %c100 : i64
+    cf.assert %inside, "place"
+    %place = arith.index_cast %i : i64 to index
+    %v = tensor.extract %table[%place] : tensor<100xf32>
+    linalg.yield %v : f32
+  } -> tensor<?xf32>
+  return %r : tensor<?xf32>
+}
