@@ -34,6 +34,7 @@ from devscope.lowering.placed_results import place_results
 from devscope.lowering.separate_results import separate_results
 from devscope.lowering.small_powers import simplify_powers
 from devscope.lowering.target import Options, Rule, Schedule, Target, choose
+from devscope.lowering.truth_bytes import store_truths_as_bytes
 from devscope.lowering.whole_windows import reduce_whole_windows
 from devscope.lowering.windows import cut_windows
 
@@ -105,6 +106,7 @@ def to_buffers(
         op.attributes[_GIVEN] = ir.UnitAttr.get(module.context)
     run_passes(module.operation, pipeline("bufferize"))
     _make_dense(module)
+    store_truths_as_bytes(module.operation)
     run_passes(module.operation, pipeline("simplify_buffers"))
     place_results(module)
 

@@ -20,6 +20,7 @@ from devscope.lowering.interop.bindings import ir
 from devscope.lowering.interop.session import Session
 from devscope.lowering.memory.effects import mark_written
 from devscope.lowering.mlir_util import Builder
+from devscope.lowering.truth_bytes import in_memory
 
 PREFIX = "devscope_claimed_"
 """Of functions over buffers."""
@@ -168,7 +169,7 @@ class CallText:
     """The body of a function over buffers, on its way."""
 
     def __init__(self, types: Sequence[Any]) -> None:
-        self.types = types
+        self.types = list(map(in_memory, types))
         self.lines: list[str] = []
         self.lent: dict[int, str] = {}
         """Of buffers of a device, the addresses that a library gets."""

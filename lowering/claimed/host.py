@@ -38,6 +38,7 @@ from devscope.lowering.input_forms import bring_into_form, is_in_form
 from devscope.lowering.interop.bindings import ir
 from devscope.lowering.interop.session import Session
 from devscope.lowering.memory.link_functions import merge_modules
+from devscope.lowering.truth_bytes import store_truths_as_bytes
 from devscope.runtime.linker import CLOSE_BACKENDS
 from devscope.runtime.object_file import is_allowed, read_symbols, runtime_symbols
 from devscope.runtime.plugins import python_symbol
@@ -314,6 +315,7 @@ def _renamed(code: Mlir, claimed: ClaimedFunction, name: str, types: Sequence[An
     ir.SymbolTable.set_symbol_name(function, name)
     for one in mlir_util.functions(parsed):
         one.attributes["sym_visibility"] = ir.StringAttr.get("private", context)
+    store_truths_as_bytes(parsed.operation)
     return "\n".join(str(op) for op in mlir_util.children(parsed.operation))
 
 

@@ -1,8 +1,7 @@
 """Accesses of memory that LLVM has no vectors for, as ones of integers that it has them for.
 
-Truth values are bytes in memory: LLVM does not vectorise loops that read or write i1. Nor does it those that move
-bf16, and parts of vectors of these it takes apart, without the instructions for bf16, which take small numbers for
-zeros: they are read and written as i16.
+LLVM does not vectorise loops that move bf16, and takes parts of vectors of these apart, without the instructions
+for bf16, which take small numbers for zeros: they are read and written as i16.
 """
 
 from collections.abc import Iterable, Mapping
@@ -17,24 +16,16 @@ def access_as_integers(ops: Iterable[Any]) -> None:
     expand([op for op in ops if op.name in _EXPANSIONS], _EXPANSIONS)
 
 
-def _is_truth(value: Any) -> bool:
-    return isinstance(value.type, ir.IntegerType) and value.type.width == 1
-
-
 def _load(op: Any) -> str:
-    if isinstance(op.results[0].type, ir.BF16Type):
-        return "%bits = llvm.load %0 : !llvm.ptr -> i16\n%y = llvm.bitcast %bits : i16 to bf16"
-    if not _is_truth(op.results[0]):
+    if not isinstance(op.results[0].type, ir.BF16Type):
         return ""
-    return "%byte = llvm.load %0 : !llvm.ptr -> i8\n%y = llvm.trunc %byte : i8 to i1"
+    return "%bits = llvm.load %0 : !llvm.ptr -> i16\n%y = llvm.bitcast %bits : i16 to bf16"
 
 
 def _store(op: Any) -> str:
-    if isinstance(op.operands[0].type, ir.BF16Type):
-        return "%bits = llvm.bitcast %0 : bf16 to i16\nllvm.store %bits, %1 : i16, !llvm.ptr"
-    if not _is_truth(op.operands[0]):
+    if not isinstance(op.operands[0].type, ir.BF16Type):
         return ""
-    return "%byte = llvm.zext %0 : i1 to i8\nllvm.store %byte, %1 : i8, !llvm.ptr"
+    return "%bits = llvm.bitcast %0 : bf16 to i16\nllvm.store %bits, %1 : i16, !llvm.ptr"
 
 
 def _load_part(op: Any) -> str:

@@ -33,7 +33,7 @@ def own_combiners(op: Any) -> list[Any] | None:
     found = combiners(op, _NUMBERS)
     known = [combiner for combiner in found if combiner is not None]
     types = [value.type for value in list(mlir_util.entry_block(op).arguments)[-len(found) :]]
-    if len(known) < len(found) or any(str(type_) == "i1" for type_ in types):
+    if len(known) < len(found):
         return None
     return known if all(map(_can_begin, known, types)) else None
 

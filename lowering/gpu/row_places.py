@@ -100,6 +100,6 @@ def _row_bytes(value: Any, rows: int) -> int | None:
     """Of a row of a buffer; None where local memory cannot have one."""
     type_ = ir.MemRefType(value.type)
     inside = type_.shape[rows:]
-    if ir.ShapedType.get_dynamic_size() in inside or str(type_.element_type) == "i1":
+    if ir.ShapedType.get_dynamic_size() in inside:
         return None
     return prod(inside) * mlir_util.element_bytes(type_.element_type)

@@ -22,6 +22,7 @@ from devscope.lowering.gpu.local_memory import STATIC_LOCAL, move_local_memory
 from devscope.lowering.interop.bindings import ir
 from devscope.lowering.interop.mixed_types import LAUNCHES
 from devscope.lowering.mlir_util import Builder
+from devscope.lowering.truth_bytes import in_memory, store_truths_as_bytes
 
 _OUT = "device.out"
 _SIZES = 6
@@ -66,6 +67,8 @@ def take_user_kernels(module: Any, taken: set[str], checks: Checks) -> dict[str,
             if checks.indices:
                 check_indices(func)
                 reports = note_in_function(func, checks)
+            store_truths_as_bytes(func)
+            parameters = list(map(in_memory, parameters))
             first[text] = UserKernel(name, module_name, func, parameters, reports)
         found[name] = first[text]
         func.detach_from_parent()

@@ -74,7 +74,7 @@ def epilogue_of(op: Any, buffer: Any, functions: Collection[str], sources: Seque
         return None
     steps = _steps(follower, reads, _OPERATIONS.union(functions))
     others = {number for number in range(inputs) if number not in reads}
-    if steps is None or not all(_is_read_by_vectors(operands[number].type) for number in others):
+    if steps is None or not all(mlir_util.is_memref(operands[number].type) for number in others):
         return None
     users = {use.owner.operation for value in {buffer, seen} for use in value.uses} - {view}
     if result != seen and (inputs in steps.read or result in operands[:-1] or len(users) > 3):
@@ -88,11 +88,6 @@ def epilogue_of(op: Any, buffer: Any, functions: Collection[str], sources: Seque
     }
     read = [(operands[number], axes[number]) for number in sorted(others)]
     return Epilogue(follower, written, read, steps.lines, steps.done, view)
-
-
-def _is_read_by_vectors(type_: Any) -> bool:
-    """A vector of i1 has a bit for each, a buffer a byte."""
-    return mlir_util.is_memref(type_) and str(ir.MemRefType(type_).element_type) != "i1"
 
 
 def _written(
