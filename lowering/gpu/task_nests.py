@@ -15,6 +15,7 @@ from devscope.lowering.gpu.launchers import Launchers
 from devscope.lowering.gpu.local_memory import PRIVATE
 from devscope.lowering.interop import bindings
 from devscope.lowering.interop.bindings import ir
+from devscope.lowering.kernels.loaded_inputs import load_inputs
 from devscope.lowering.kernels.nest import Nest, collapse_loops, match, order_loops
 from devscope.lowering.kernels.nest_parts import Parts
 from devscope.lowering.kernels.row_groups import RowGroup
@@ -29,6 +30,7 @@ from devscope.lowering.mlir_util import Builder
 def lower_in_tasks(function: Any, kernels: DeviceKernels) -> bool:
     """Make loops of tasks of what ``function`` has: a group of operations, and constants. False if it stays."""
     ops = [op for op in mlir_util.children(function) if op.name not in ("arith.constant", "func.return")]
+    ops = list(map(load_inputs, ops))
     nests = _nests(ops)
     if not nests or not all(nest.is_pure for nest in nests):
         return False

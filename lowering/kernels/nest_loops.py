@@ -20,6 +20,7 @@ from devscope.lowering.kernels.vector_bodies import (
     load_vector,
 )
 from devscope.lowering.kernels.vector_extrema import ExtremumLoop, are_extrema
+from devscope.lowering.kernels.vector_loads import goes_along
 from devscope.lowering.kernels.vector_loops import VectorLoop, can_reduce, lanes_of_loop, lanes_of_sums
 from devscope.lowering.kernels.vector_products import ProductLoop, are_products
 from devscope.lowering.mlir_util import Builder
@@ -54,7 +55,7 @@ class Emitter:
         is_choice = self._sums == 1 and mostly_stays(nest.op, len(self._carried))
         self._is_guarded = is_choice and is_vectorisable(nest, order[-1])
         may_stream = order and not self._sums and not again
-        self._lanes = streamed_lanes(nest, order[-1], numbers, may_load=True) if may_stream else 0
+        self._lanes = streamed_lanes(nest, order[-1], numbers, may_load=goes_along) if may_stream else 0
         self._numbers = numbers
         used = uses(nest.op)
         self._used = [argument in used for argument in self._block.arguments]

@@ -13,6 +13,7 @@ from devscope.lowering.interop.bindings import ir
 from devscope.lowering.kernels.nest import Nest, Numbers
 from devscope.lowering.kernels.tiles import LINE
 from devscope.lowering.kernels.vector_bodies import compare, is_vectorisable
+from devscope.lowering.kernels.vector_loads import Loads
 from devscope.lowering.mlir_util import Builder
 
 _LEAST = 512
@@ -24,7 +25,7 @@ NEVER = 1 << 40
 
 
 def streamed_lanes(
-    nest: Nest, loop: int, numbers: Numbers, functions: Collection[str] = (), may_load: bool = False
+    nest: Nest, loop: int, numbers: Numbers, functions: Collection[str] = (), may_load: Loads | None = None
 ) -> int:
     """Elements of a line of the result, if rows of it, along ``loop``, may be streamed; else 0.
 

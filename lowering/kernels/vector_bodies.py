@@ -8,7 +8,7 @@ from devscope.lowering.interop.bindings import ir
 from devscope.lowering.kernels.nest import Nest
 from devscope.lowering.kernels.nest_bodies import neutral
 from devscope.lowering.kernels.tiles import ELEMENTS
-from devscope.lowering.kernels.vector_loads import LOAD, goes_along, load_along
+from devscope.lowering.kernels.vector_loads import LOAD, Loads, load_along
 from devscope.lowering.mlir_util import Builder
 
 PART = 64
@@ -21,11 +21,11 @@ _MATH = frozenset(
 """What LLVM has for vectors; other functions may become calls for one number after the other."""
 
 
-def is_vectorisable(nest: Nest, loop: int, functions: Collection[str] = (), may_load: bool = False) -> bool:
+def is_vectorisable(nest: Nest, loop: int, functions: Collection[str] = (), may_load: Loads | None = None) -> bool:
     """Whether iterations of ``loop`` can be done with vectors: all operands have elements side by side, or one.
 
-    ``functions``: operations of `math` that vectors can do, too. ``may_load``: whether the body may load such
-    elements itself.
+    ``functions``: operations of `math` that vectors can do, too. ``may_load``: which loads the body may
+    have.
     """
     for operand in nest.operands:
         if operand.is_buffer and loop in operand.dims:
@@ -33,7 +33,7 @@ def is_vectorisable(nest: Nest, loop: int, functions: Collection[str] = (), may_
             if operand.contiguous() != loop or operand.dims[-1] != loop or str(element) not in ELEMENTS:
                 return False
     for op in mlir_util.children(nest.op):
-        if may_load and op.name == LOAD and goes_along(op, nest, loop):
+        if may_load is not None and op.name == LOAD and may_load(op, nest, loop):
             continue
         types = [value.type for value in (*op.operands, *op.results)]
         if not all(isinstance(type_, ir.IntegerType | ir.FloatType | ir.IndexType) for type_ in types):

@@ -1,9 +1,10 @@
-"""Loads in bodies of operations of linalg that go along with a loop, such as those of rows in another order.
+"""Loads in bodies of operations of linalg, in several neighbouring iterations: rows in another order or backwards,
+elements at equal distances, or anywhere.
 
-LLVM leaves loops with such loads as they are.
+LLVM leaves most loops with such loads as they are.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from devscope.lowering import mlir_util
@@ -16,39 +17,64 @@ LOAD = "memref.load"
 _SUMS = {"arith.addi": 1, "arith.subi": -1}
 
 
+Loads = Callable[[Any, Nest, int], bool]
+"""Whether a load of a body can be done for several iterations of a loop at once."""
+
+
+def can_load(load: Any, nest: Nest, loop: int) -> bool:
+    """Whether vectors can have what ``load`` reads: elements of memory that ``nest`` writes to, too."""
+    del loop
+    type_ = ir.MemRefType(load.operands[0].type)
+    space = mlir_util.memory_space(nest.results[0].value.type)
+    return type_.memory_space == space and str(type_.element_type) in ELEMENTS
+
+
 def goes_along(load: Any, nest: Nest, loop: int) -> bool:
     """Whether what ``load`` reads in iterations of ``loop`` stands side by side, or is the same for all."""
-    buffer, *indices = load.operands
-    type_ = ir.MemRefType(buffer.type)
-    if mlir_util.is_on_device(buffer) or str(type_.element_type) not in ELEMENTS:
-        return False
-    steps = [_step(index, nest, loop) for index in indices]
-    if not any(step is None or step for step in steps):
-        return True
-    strides, _ = type_.get_strides_and_offset()
-    return strides[-1] == 1 and steps[-1] == 1 and not any(step is None or step for step in steps[:-1])
-
-
-def _step(value: Any, nest: Nest, loop: int) -> int | None:
-    """How much larger a number of the body is in the next iteration; None if that is not known."""
     block = mlir_util.entry_block(nest.op)
+
+    def varies(value: Any) -> bool:
+        if not isinstance(value.owner, ir.Block):
+            return ir.IntegerAttr(value.owner.operation.attributes["dim"]).value == loop
+        return value.owner == block and loop in nest.operands[ir.BlockArgument(value).arg_number].dims
+
+    buffer, *indices = load.operands
+    steps = [_step(index, block, varies) for index in indices]
+    return can_load(load, nest, loop) and (
+        not any(step is None or step for step in steps) or _is_row(buffer, steps, 1)
+    )
+
+
+def _is_row(buffer: Any, steps: Sequence[int | None], step: int) -> bool:
+    """Whether places that are ``steps`` apart along each axis of ``buffer`` are ``step`` apart along the last one,
+    whose elements stand side by side."""
+    strides, _ = ir.MemRefType(buffer.type).get_strides_and_offset()
+    return strides[-1] == 1 and list(steps) == [*[0] * (len(steps) - 1), step]
+
+
+def _step(value: Any, block: Any, varies: Callable[[Any], bool]) -> int | None:
+    """How much larger a number of the body is in the next iteration; None if that is not known.
+
+    ``varies``: whether an argument of the body, or an index, is another one then.
+    """
     if isinstance(value.owner, ir.Block):
-        if value.owner != block:
-            return 0
-        operand = nest.operands[ir.BlockArgument(value).arg_number]
-        return None if loop in operand.dims else 0
+        return None if varies(value) else 0
     op = value.owner.operation
     if op.block != block:
         return 0
     if op.name == "linalg.index":
-        return int(ir.IntegerAttr(op.attributes["dim"]).value == loop)
-    steps = [_step(operand, nest, loop) for operand in op.operands]
+        return int(varies(value))
+    steps = [_step(operand, block, varies) for operand in op.operands]
     if not any(step is None or step for step in steps):
         return 0
     if op.name == "arith.index_cast":
         return steps[0]
     if op.name in _SUMS and steps[0] is not None and steps[1] is not None:
         return steps[0] + _SUMS[op.name] * steps[1]
+    if op.name == "arith.muli":
+        factors = list(map(mlir_util.constant_integer, op.operands))
+        found = [s * f for s, f in zip(steps, reversed(factors), strict=True) if s is not None and f is not None]
+        return found[0] if found else None
     return None
 
 
@@ -57,20 +83,95 @@ def load_along(
 ) -> Any:
     """What ``load`` reads in the iterations from ``indices`` on, those of ``mask`` if there is one."""
     buffer, *at = load.operands
-    *outer, last = at
-    places = [*(mapping.get(value, value) for value in outer), _first(build, last, mapping, indices)]
+    steps = [_step(value, load.block, lambda other: _is_vector(mapping.get(other, other))) for value in at]
+    if _is_row(buffer, steps, 1):
+        return _row(build, buffer, [_first(build, value, mapping, indices) for value in at], type_, mask)
+    if _is_row(buffer, steps, -1):
+        return _backwards(build, buffer, [_first(build, value, mapping, indices) for value in at], type_, mask)
+    return _elements(build, load, steps, mapping, indices, type_, mask)
+
+
+def _row(build: Builder, buffer: Any, at: Sequence[Any], type_: Any, mask: Any) -> Any:
     if mask is None:
-        return build.value("vector.load", [buffer, *places], type_)
+        return build.value("vector.load", [buffer, *at], type_)
     zero = "0.0" if isinstance(type_.element_type, ir.FloatType) else "0"
     nothing = ir.Attribute.parse(f"dense<{zero}> : {type_}", type_.context)
     padding = build.value("arith.constant", [], type_, {"value": nothing})
-    return build.value("vector.maskedload", [buffer, *places, mask, padding], type_)
+    return build.value("vector.maskedload", [buffer, *at, mask, padding], type_)
+
+
+def _backwards(build: Builder, buffer: Any, at: Sequence[Any], type_: Any, mask: Any) -> Any:
+    """Elements up to that at ``at``, the last one first. A ``mask`` is of the first lanes."""
+    (lanes,) = type_.shape
+    *outer, last = at
+    first = build.value("arith.subi", [last, build.constant(lanes - 1)], build.index)
+    if mask is not None:
+        (left,) = mlir_util.maker(mask, "vector.create_mask").operands
+        before = build.value("arith.subi", [build.constant(lanes), left], build.index)
+        text = f"""
+            %every = vector.create_mask %0 : {mask.type}
+            %before = vector.create_mask %1 : {mask.type}
+            %ones = arith.constant dense<true> : {mask.type}
+            %behind = arith.xori %before, %ones : {mask.type}
+            %last = arith.andi %every, %behind : {mask.type}
+        """
+        mask = build.insert(text, [build.constant(lanes), before])[-1].results[0]
+    row = _row(build, buffer, [*outer, first], type_, mask)
+    order = ir.DenseI64ArrayAttr.get(list(reversed(range(lanes))), type_.context)
+    return build.value("vector.shuffle", [row, row], type_, {"mask": order})
+
+
+def _elements(
+    build: Builder,
+    load: Any,
+    steps: Sequence[int | None],
+    mapping: Mapping[Any, Any],
+    indices: Mapping[int, Any],
+    type_: Any,
+    mask: Any,
+) -> Any:
+    """One by one; behind a ``mask``, which is of the first lanes, that of the last one of these."""
+    buffer, *at = load.operands
+    (lanes,) = type_.shape
+    last = None
+    if mask is not None:
+        (left,) = mlir_util.maker(mask, "vector.create_mask").operands
+        last = build.value("arith.subi", [left, build.constant(1)], build.index)
+    ways = [
+        (mapping.get(value, value) if step is None else _first(build, value, mapping, indices), step)
+        for value, step in zip(at, steps, strict=True)
+    ]
+    found: list[Any] = []
+    for number in range(lanes):
+        lane = build.constant(number)
+        if last is not None:
+            lane = build.value("arith.minui", [lane, last], build.index)
+        places = [_place(build, value, step, lane) for value, step in ways]
+        found.append(build.value(LOAD, [buffer, *places], type_.element_type))
+    return build.value("vector.from_elements", found, type_)
+
+
+def _place(build: Builder, value: Any, step: int | None, lane: Any) -> Any:
+    """Of ``lane``: in a vector if ``step`` is not known, else so many steps behind ``value``."""
+    if step == 0:
+        return value
+    if step is not None:
+        return build.value("arith.addi", [value, build.multiply(lane, build.constant(step))], build.index)
+    number = mlir_util.constant_integer(lane)
+    dynamic = ir.ShapedType.get_dynamic_size()
+    position = ir.DenseI64ArrayAttr.get([dynamic if number is None else number], value.type.context)
+    operands = [value, lane] if number is None else [value]
+    return build.value("vector.extract", operands, value.type.element_type, {"static_position": position})
+
+
+def _is_vector(value: Any) -> bool:
+    return isinstance(value.type, ir.VectorType)
 
 
 def _first(build: Builder, value: Any, mapping: Mapping[Any, Any], indices: Mapping[int, Any]) -> Any:
     """A number of the body in the first of some iterations, where others have vectors of all."""
     found = mapping.get(value, value)
-    if not isinstance(found.type, ir.VectorType):
+    if not _is_vector(found):
         return found
     op = value.owner.operation
     if op.name == "linalg.index":

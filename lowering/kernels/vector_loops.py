@@ -20,7 +20,7 @@ from devscope.lowering.kernels.vector_bodies import (
     is_vectorisable,
     vector_of,
 )
-from devscope.lowering.kernels.vector_loads import LOAD
+from devscope.lowering.kernels.vector_loads import LOAD, goes_along
 from devscope.lowering.mlir_util import Builder
 
 _AT_ONCE = 4
@@ -68,7 +68,7 @@ def lanes_of_loop(nest: Nest, loop: int, register: int) -> int:
     extent = nest.static_extent(loop)
     if not register or extent == 1:
         return 0
-    if not nest.is_pure or not is_vectorisable(nest, loop, may_load=True):
+    if not nest.is_pure or not is_vectorisable(nest, loop, may_load=goes_along):
         return 0
     names = {op.name.partition(".")[2] for op in mlir_util.children(nest.op)}
     if names & INTEGER_DIVISIONS:

@@ -16,6 +16,7 @@ from devscope.lowering.kernels.streams import streamed_lanes
 from devscope.lowering.kernels.tiles import LINE
 from devscope.lowering.kernels.vector_bodies import PART, is_vectorisable
 from devscope.lowering.kernels.vector_extrema import ExtremumLoop, are_extrema
+from devscope.lowering.kernels.vector_loads import can_load
 from devscope.lowering.kernels.vector_loops import INTEGER_DIVISIONS, VectorLoop, can_reduce
 from devscope.lowering.mlir_util import Builder
 
@@ -52,7 +53,7 @@ class WholeVectors(Emitter):
         assert found is not None
         self._width, self._is_guarded = found, bool(order) and _is_choice(nest, order)
         may_stream = found and not self._sums and not again
-        lines = streamed_lanes(nest, order[-1], numbers, functions) if may_stream else 0
+        lines = streamed_lanes(nest, order[-1], numbers, functions, can_load) if may_stream else 0
         self._lanes = lines if lines == found else 0
 
     def _find_vector_loop(self) -> VectorLoop | None:
@@ -80,7 +81,7 @@ def whole_lanes(nest: Nest, order: Sequence[int], functions: Collection[str]) ->
     if not order:
         return 0
     loop = order[-1]
-    if not is_vectorisable(nest, loop, functions):
+    if not is_vectorisable(nest, loop, functions, can_load):
         return None
     names = {op.name.partition(".")[2] for op in mlir_util.children(nest.op)}
     if names & INTEGER_DIVISIONS or nest.static_extent(loop) == 1:
@@ -132,4 +133,6 @@ def _is_number(type_: Any) -> bool:
 
 
 def _widest(nest: Nest) -> int:
-    return max(map(mlir_util.element_bytes, _scalars(nest)))
+    """Bytes of the widest number but indices, most of which are only places."""
+    numbers = [type_ for type_ in _scalars(nest) if not isinstance(type_, ir.IndexType)]
+    return max(map(mlir_util.element_bytes, numbers), default=8)
