@@ -40,6 +40,7 @@ from devscope.lowering.gpu.user_kernels import (
 )
 from devscope.lowering.interop.bindings import ir
 from devscope.lowering.kernels.packed_constants import PackedConstants
+from devscope.lowering.kernels.parallel_loops import lower_rows
 from devscope.lowering.kernels.schedule_report import ScheduleReport
 from devscope.lowering.kernels.table import Schedules
 from devscope.lowering.memory.effects import buffer_of, mark_pairs, mark_writes
@@ -161,9 +162,7 @@ def _outline_kernels(
         elif not lower_in_chunks(function, target.alignment):
             do_repeats_in_order(function)
             if any(op.name == "scf.forall" for op in mlir_util.children(function)):
-                run_passes(function, pipeline("gpu/iterations_to_loops"))
-                do_inner_loops_in_order(function)
-                grid = grid if library is None else _ITERATIONS
+                grid = _lower_iterations(function, library, grid, run_passes)
             run_passes(function, pipeline("gpu/to_parallel_loops"))
             join_loops(function)
             run_passes(function, pipeline("gpu/fold_loops"))
@@ -182,6 +181,20 @@ def _outline_kernels(
         if gpu_module.name == "gpu.module":
             allocate_at_begin(gpu_module)
     _check_launchers(module)
+
+
+def _lower_iterations(
+    function: Any, library: DeviceKernels | None, grid: GridSchedule, run_passes: RunPasses
+) -> GridSchedule:
+    """Make parallel loops of those of the program in ``function``: of tasks where these go along rows."""
+    run_passes(function, pipeline("gpu/iterations_to_loops"))
+    do_inner_loops_in_order(function)
+    if library is None:
+        return grid
+    if not lower_rows(function, library.schedules.loops):
+        return _ITERATIONS
+    run_passes(function, pipeline("gpu/iterations_to_loops"))
+    return GridSchedule(1)
 
 
 _WRITES = {"memref.store", "vector.store", "vector.maskedstore"}

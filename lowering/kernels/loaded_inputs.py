@@ -36,8 +36,8 @@ def load_inputs(op: Any) -> Any:
         argument.replace_all_uses_with(loaded)
     for number in reversed(taken):
         block.erase_argument(number)
-    attributes = dict(op.attributes.items())
-    attributes["indexing_maps"] = ir.ArrayAttr.get([ir.AffineMapAttr.get(maps[number]) for number in kept], op.context)
+    left = [ir.AffineMapAttr.get(maps[number]) for number in kept]
+    attributes = {**dict(op.attributes.items()), "indexing_maps": ir.ArrayAttr.get(left, op.context)}
     groups = [value for number, value in enumerate(inputs) if number not in taken], outputs
     made = Builder(op).grouped(op.name, groups, attributes=attributes, regions=1)
     block.append_to(made.regions[0])

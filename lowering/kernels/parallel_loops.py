@@ -35,11 +35,23 @@ def lower_parallel_loops(module: Any, numbers: Numbers) -> None:
         loop.erase()
 
 
+def lower_rows(function: Any, numbers: Numbers) -> bool:
+    """Make loops over tasks of the ``scf.parallel`` operations in the body of ``function``, if what each iteration
+    does goes along rows of its own, one after the other; False if it stays."""
+    loops = [_Loops(op, numbers) for op in mlir_util.children(function) if op.name == "scf.parallel"]
+    if not loops or not all(loop.goes_along_rows for loop in loops):
+        return False
+    for loop in loops:
+        loop.lower()
+        loop.op.erase()
+    return True
+
+
 class _Loops:
     """One operation: how its loops are done."""
 
     def __init__(self, op: Any, numbers: Numbers) -> None:
-        self._op, self._numbers = op, numbers
+        self.op, self._numbers = op, numbers
         self._body = mlir_util.entry_block(op)
         self._indices = list(self._body.arguments)
         rank = len(self._indices)
@@ -51,20 +63,21 @@ class _Loops:
         # Nobody asks in a task whether the call is to be left.
         self._ends_soon = all(_is_size(bound) for loop in loops for bound in list(loop.operands)[:3])
         self._innermost = self._find_innermost(inside) if self._is_simple else None
+        self.goes_along_rows = self._is_simple and self._ends_soon and bool(loops) and self._innermost is None
         build = Builder(op)
         self._zero, self._one = build.constant(0), build.constant(1)
         self._extents = [_trips(build, *bounds) for bounds in zip(self._lower, upper, self._step, strict=True)]
         self._outer = [number for number in range(rank) if number != self._innermost]
 
     def lower(self) -> None:
-        build = Builder(self._op)
+        build = Builder(self.op)
         total, width = self._one, self._one
         for number, extent in enumerate(self._extents):
             if number == self._innermost:
                 width = extent
             else:
                 total = _product(build, total, extent)
-        if not self._is_simple or not self._ends_soon or _is_inside(self._op, "scf.parallel"):
+        if not self._is_simple or not self._ends_soon or _is_inside(self.op, "scf.parallel"):
             self._one_after_the_other(build, self._outer, {}, width)
             return
 
@@ -121,9 +134,9 @@ class _Loops:
 
     def _row(self, build: Builder, mapping: dict[Any, Any], columns: _Range) -> None:
         if self._innermost is None:
-            _clone(build, mlir_util.children(self._op)[:-1], mapping)
+            _clone(build, mlir_util.children(self.op)[:-1], mapping)
         else:
-            _Columns(self, self._innermost, build, self._op).emit(build, mapping, columns)
+            _Columns(self, self._innermost, build, self.op).emit(build, mapping, columns)
 
     def index(self, build: Builder, number: int, at: Any) -> Any:
         """The index of a loop in its iteration ``at``."""
@@ -158,7 +171,7 @@ class _Loops:
     def _is_own(self, value: Any) -> bool:
         """Whether ``value`` is made in the body."""
         owner = value.owner
-        return owner == self._body or _is_inside(owner.owner if isinstance(owner, ir.Block) else owner, self._op)
+        return owner == self._body or _is_inside(owner.owner if isinstance(owner, ir.Block) else owner, self.op)
 
 
 class _Columns:

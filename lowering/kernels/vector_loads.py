@@ -106,8 +106,7 @@ def _backwards(build: Builder, buffer: Any, at: Sequence[Any], type_: Any, mask:
     *outer, last = at
     first = build.value("arith.subi", [last, build.constant(lanes - 1)], build.index)
     if mask is not None:
-        (left,) = mlir_util.maker(mask, "vector.create_mask").operands
-        before = build.value("arith.subi", [build.constant(lanes), left], build.index)
+        before = build.value("arith.subi", [build.constant(lanes), _count(mask)], build.index)
         text = f"""
             %every = vector.create_mask %0 : {mask.type}
             %before = vector.create_mask %1 : {mask.type}
@@ -135,8 +134,7 @@ def _elements(
     (lanes,) = type_.shape
     last = None
     if mask is not None:
-        (left,) = mlir_util.maker(mask, "vector.create_mask").operands
-        last = build.value("arith.subi", [left, build.constant(1)], build.index)
+        last = build.value("arith.subi", [_count(mask), build.constant(1)], build.index)
     ways = [
         (mapping.get(value, value) if step is None else _first(build, value, mapping, indices), step)
         for value, step in zip(at, steps, strict=True)
@@ -162,6 +160,13 @@ def _place(build: Builder, value: Any, step: int | None, lane: Any) -> Any:
     position = ir.DenseI64ArrayAttr.get([dynamic if number is None else number], value.type.context)
     operands = [value, lane] if number is None else [value]
     return build.value("vector.extract", operands, value.type.element_type, {"static_position": position})
+
+
+def _count(mask: Any) -> Any:
+    """Of the first lanes, which a mask is of."""
+    made = mlir_util.maker(mask, "vector.create_mask")
+    assert made is not None
+    return made.operands[0]
 
 
 def _is_vector(value: Any) -> bool:

@@ -113,3 +113,42 @@ def test_ranges_with_steps(device: str) -> None:
             want = x.copy()
             want[slice(*range_)] = np.arange(*range_)
             np.testing.assert_array_equal(program(x, *range_), want)
+
+
+_ROWS = """
+func.func @main(%x: tensor<?x?xf32>, %i: tensor<?x?xi32>, %u: tensor<?x?xf32>) -> tensor<?x?xf32> {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %n = tensor.dim %x, %c0 : tensor<?x?xf32>
+  %m = tensor.dim %x, %c1 : tensor<?x?xf32>
+  %k = tensor.dim %i, %c1 : tensor<?x?xi32>
+  %r = scf.forall (%a) in (%n) shared_outs(%o = %x) -> (tensor<?x?xf32>) {
+    %s = tensor.extract_slice %o[%a, 0] [1, %m] [1, 1] : tensor<?x?xf32> to tensor<?xf32>
+    %l = scf.for %j = %c0 to %k step %c1 iter_args(%t = %s) -> (tensor<?xf32>) {
+      %to = tensor.extract %i[%a, %j] : tensor<?x?xi32>
+      %at = arith.index_cast %to : i32 to index
+      %old = tensor.extract %t[%at] : tensor<?xf32>
+      %v = tensor.extract %u[%a, %j] : tensor<?x?xf32>
+      %new = arith.addf %old, %v : f32
+      %p = tensor.insert %new into %t[%at] : tensor<?xf32>
+      scf.yield %p : tensor<?xf32>
+    }
+    scf.forall.in_parallel {
+      tensor.parallel_insert_slice %l into %o[%a, 0] [1, %m] [1, 1] : tensor<?xf32> into tensor<?x?xf32>
+    }
+  }
+  return %r : tensor<?x?xf32>
+}
+"""
+
+
+@pytest.mark.parametrize("device", ["cpu:0", "opencl:0"])
+def test_rows_of_their_own(device: str) -> None:
+    rng = np.random.default_rng(0)
+    with devscope.compile(_ROWS, default=device, cache=False) as program:
+        for rows, columns, adds in ((0, 3, 3), (1, 1, 1), (5, 70, 0), (33, 70, 130), (700, 40, 300)):
+            x, u = (rng.integers(-9, 9, (rows, n)).astype(np.float32) for n in (columns, adds))
+            i = rng.integers(0, columns, (rows, adds), np.int32)
+            want = x.copy()
+            np.add.at(want, (np.arange(rows)[:, None], i), u)
+            np.testing.assert_array_equal(program(x, i, u), want)

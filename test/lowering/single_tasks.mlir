@@ -23,7 +23,7 @@ func.func @flat(%x: tensor<1000xf32>, %i: tensor<4096x1xi64>, %u: tensor<4096xf3
 // HOST-NOT: scf.forall
 // HOST: scf.for
 
-// Iterations of a loop are work-items; a loop in it is one work-item's.
+// Iterations that go along rows of their own are tasks, of which little work has one.
 func.func @rows(%x: tensor<50x30xf32>, %i: tensor<50x2xi64>) -> tensor<50x30xf32> {
   %c1 = arith.constant 1 : index
   %zero = arith.constant 0.0 : f32
@@ -40,8 +40,9 @@ func.func @rows(%x: tensor<50x30xf32>, %i: tensor<50x2xi64>) -> tensor<50x30xf32
   }
   return %r : tensor<50x30xf32>
 }
-// LAUNCH: gpu.launch_func  @rows_opencl0_0_forall_{{[0-9]}}_kernel{{.*}} threads in (%c16, %c1, %c1)
+// LAUNCH: gpu.launch_func  @rows_opencl0_0_forall_{{[0-9]}}_kernel{{.*}} blocks in (%c1, %c1, %c1) threads in (%c1, %c1, %c1)
 // LAUNCH: gpu.func
+// LAUNCH: scf.for
 // LAUNCH: scf.for
 // LAUNCH: memref.store %cst
 // LAUNCH: memref.store

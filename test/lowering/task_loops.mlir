@@ -84,6 +84,32 @@ func.func @few(%x: tensor<16x129xf32>) -> tensor<f32> {
   return %r : tensor<f32>
 }
 
+// Iterations that go along rows of their own, one element after the other, are those of tasks.
+// CHECK-LABEL: gpu.func @scattered_
+// CHECK-SAME: known_block_size = array<i32: 1, 1, 1>
+// CHECK: scf.for
+// CHECK: scf.for
+// CHECK: memref.store
+func.func @scattered(%x: tensor<900x800xf32>, %i: tensor<900x800xi32>) -> tensor<900x800xf32> {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c800 = arith.constant 800 : index
+  %r = scf.forall (%a) in (900) shared_outs(%o = %x) -> (tensor<900x800xf32>) {
+    %s = tensor.extract_slice %o[%a, 0] [1, 800] [1, 1] : tensor<900x800xf32> to tensor<800xf32>
+    %l = scf.for %j = %c0 to %c800 step %c1 iter_args(%t = %s) -> (tensor<800xf32>) {
+      %to = tensor.extract %i[%a, %j] : tensor<900x800xi32>
+      %at = arith.index_cast %to : i32 to index
+      %new = arith.sitofp %to : i32 to f32
+      %p = tensor.insert %new into %t[%at] : tensor<800xf32>
+      scf.yield %p : tensor<800xf32>
+    }
+    scf.forall.in_parallel {
+      tensor.parallel_insert_slice %l into %o[%a, 0] [1, 800] [1, 1] : tensor<800xf32> into tensor<900x800xf32>
+    }
+  }
+  return %r : tensor<900x800xf32>
+}
+
 // What goes over the same rows is one pass over them.
 // LAUNCH-LABEL: func.func private @rows_opencl0_0(
 // LAUNCH: call @devscope_{{.*}}_rows_0(
