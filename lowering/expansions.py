@@ -23,6 +23,7 @@ _OF_BITS = {
     **dict.fromkeys(("or", "maxui", "minsi"), "ori"),
     **dict.fromkeys(("add", "xor"), "xori"),
 }
+_BITWISE = ("and", "or", "xor")
 _ATOMIC_KINDS = {4: "maximumf", 5: "maxnumf", 8: "minimumf", 9: "minnumf"}
 
 _MANTISSA = {"f16": 10, "bf16": 7, "f32": 23, "f64": 52}
@@ -172,11 +173,11 @@ def _combining_kind(op: Any) -> str:
 
 
 def reduction(op: Any) -> str:
-    """``vector.reduction`` to the maximum or minimum, a sum of integers or one in any order, by halves; of bits,
-    or of another number than a power of two, by elements.
+    """``vector.reduction`` to the maximum or minimum, a sum of integers or one in any order, by halves, and of
+    integers bit by bit; of bits, or of another number than a power of two, by elements.
 
-    LLVM makes one integer of a vector of bits, also where they are counted. For its SPIR-V backend, what may be in
-    any order is no NaN.
+    LLVM makes one integer of a vector of bits, also where they are counted or were made bytes before. For its
+    SPIR-V backend, what may be in any order is no NaN.
     """
     vector = op.operands[0].type
     element, shape = element_type(vector), ir.VectorType(vector).shape
@@ -185,6 +186,8 @@ def reduction(op: Any) -> str:
     operation = _OF_BITS.get(kind) if is_bits else kind if kind in _EXTREMA else None
     if kind == "add" and not is_bits and (not is_float or "reassoc" in str(op.attributes.get("fastmath"))):
         operation = "addf" if is_float else "addi"
+    if kind in _BITWISE and not is_bits:
+        operation = f"{kind}i"
     if operation is None:
         return ""
     lines, first, others = list[str](), "%0", list[str]()

@@ -63,6 +63,24 @@ func.func @moved(%a: tensor<?x70xi1>) -> (tensor<?x70xi1>, tensor<70x?xi1>, tens
   } : tensor<?x70xi1> to tensor<?x74xi1>
   return %turned, %t, %p : tensor<?x70xi1>, tensor<70x?xi1>, tensor<?x74xi1>
 }
+func.func @compared(%x: tensor<5x64xf32>) -> (tensor<5xi1>, tensor<5xi1>, tensor<5xi1>) {
+  %false = arith.constant false
+  %true = arith.constant true
+  %limit = arith.constant 0.5 : f32
+  %e = tensor.empty() : tensor<5xi1>
+  %zeros = linalg.fill ins(%false : i1) outs(%e : tensor<5xi1>) -> tensor<5xi1>
+  %ones = linalg.fill ins(%true : i1) outs(%e : tensor<5xi1>) -> tensor<5xi1>
+  %r:3 = linalg.generic {indexing_maps = [#id, #row, #row, #row], iterator_types = ["parallel", "reduction"]}
+      ins(%x : tensor<5x64xf32>) outs(%ones, %zeros, %zeros : tensor<5xi1>, tensor<5xi1>, tensor<5xi1>) {
+  ^bb0(%number: f32, %all: i1, %any: i1, %odd: i1):
+    %is_large = arith.cmpf ogt, %number, %limit : f32
+    %a = arith.andi %is_large, %all : i1
+    %b = arith.ori %is_large, %any : i1
+    %c = arith.xori %is_large, %odd : i1
+    linalg.yield %a, %b, %c : i1, i1, i1
+  } -> (tensor<5xi1>, tensor<5xi1>, tensor<5xi1>)
+  return %r#0, %r#1, %r#2 : tensor<5xi1>, tensor<5xi1>, tensor<5xi1>
+}
 func.func @constants(%x: tensor<4xi1>) -> tensor<4xi1> {
   %c = arith.constant dense<[true, false, true, false]> : tensor<4xi1>
   %r = arith.xori %x, %c : tensor<4xi1>
@@ -119,6 +137,15 @@ def test_moved(executable: devscope.Executable, rows: int) -> None:
     np.testing.assert_array_equal(turned, a[:, ::-1])
     np.testing.assert_array_equal(transposed, a.T)
     np.testing.assert_array_equal(padded, np.pad(a, ((0, 0), (1, 3)), constant_values=True))
+
+
+def test_compared(executable: devscope.Executable) -> None:
+    x = np.random.default_rng(0).standard_normal((5, 64), np.float32)
+    x[0], x[1] = 1, 0
+    large = x > 0.5
+    expected = large.all(1), large.any(1), large.sum(1) % 2 == 1
+    for found, wanted in zip(executable.run("compared", x), expected, strict=True):
+        np.testing.assert_array_equal(found, wanted)
 
 
 def test_constants_and_single_elements(executable: devscope.Executable) -> None:
