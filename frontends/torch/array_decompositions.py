@@ -219,6 +219,9 @@ def _mode(x: _Tensor, dim: int = -1, keepdim: bool = False) -> Any:
     """The least of the values that are there most often, and the last place that has it."""
     if x.dim() == 0:
         return x.clone(), torch.zeros_like(x, dtype=torch.int64)
+    if x.dtype is torch.bool:
+        values, places = _mode(x.to(torch.int8), dim, keepdim)
+        return values.to(torch.bool), places
     moved = x.movedim(dim, -1)
     counts = (moved[..., :, None] == moved[..., None, :]).sum(-1)
     is_most = counts == counts.amax(-1, keepdim=True)

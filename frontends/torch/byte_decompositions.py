@@ -79,6 +79,7 @@ def _wrapped(value: Any, dtype: torch.dtype) -> Any:
 
 def _of_one_type(overload: Any, wide_byte: torch.dtype) -> None:
     places = [at for at, part in enumerate(overload._schema.arguments) if part.name in _OPERANDS]
+    is_quotient = overload.overloadpacket in (aten.div, aten.true_divide, aten.atan2)
 
     def promoted(*arguments: Any, **named: Any) -> Any:
         operands = [arguments[at] for at in places if at < len(arguments) and arguments[at] is not None]
@@ -91,8 +92,10 @@ def _of_one_type(overload: Any, wide_byte: torch.dtype) -> None:
             return NotImplemented
         wide, given = wide_byte if dtype in _BYTES else dtype, list(arguments)
         for at in [at for at in places if at < len(given)]:
-            number = _wrapped(given[at], dtype) if dtype in _BYTES else given[at]
-            given[at] = _wide(number, narrow, wide)
+            one = given[at]
+            if dtype in _BYTES and not (is_quotient and named.get("rounding_mode") is None):
+                one = one.to(dtype) if isinstance(one, torch.Tensor) else _wrapped(one, dtype)
+            given[at] = _wide(one, narrow, wide)
         found = overload(*given, **named)
         return found.to(dtype) if found.dtype is wide_byte else found
 
@@ -109,13 +112,6 @@ for _overload in _overloads(_OF_OTHER_DTYPE):
     _computed_wide(_overload, has_arguments_dtype=False)
 
 
-def _scattered_mean(x: _Tensor, dim: int, index: _Tensor, source: _Tensor, include_self: bool) -> _Tensor:
-    """The sum and the count wrap around, as in ATen/native/TensorAdvancedIndexing.cpp."""
-    total = x.scatter_reduce(dim, index, source, "sum", include_self=include_self)
-    count = torch.full_like(x, int(include_self)).scatter_add(dim, index, torch.ones_like(source))
-    return torch.div(total, torch.where(count == 0, 1, count), rounding_mode="floor").to(x.dtype)
-
-
 def _scattered_narrow(overload: Any) -> None:
     """What is only put somewhere, or added up or multiplied modulo 256, may have a sign."""
     wide, scatter = TABLE[overload], placing_decompositions.TABLE[overload]
@@ -127,7 +123,7 @@ def _scattered_narrow(overload: Any) -> None:
         if (not is_put and not is_wrapped) or x.dtype not in _NARROW:
             return wide(x, dim, index, source, *how, **named)
         if "mean" in (*how, *named.values()):
-            return _scattered_mean(x, dim, index, source, named.get("include_self", True))
+            return placing_decompositions.scattered_mean(x, dim, index, source, **named)
         one = _wide(source, _NARROW, torch.int8)
         one = one if isinstance(one, torch.Tensor) else _wrapped(int(one), torch.int8)
         found = scatter(x.to(torch.int8), dim, index, one, *how, **named)
@@ -221,7 +217,9 @@ TABLE[aten.__rshift__.Scalar] = aten.bitwise_right_shift.Tensor_Scalar
 @TABLE.of(aten.full.default)
 def _full(size: Sequence[Any], value: Any, dtype: Any = None, **_: Any) -> Any:
     """Not by a constant of another type, since that would be folded."""
-    return torch.arange(value, value + 1).to(dtype).expand(*size) if dtype is torch.uint8 else NotImplemented
+    if dtype is not torch.uint8:
+        return NotImplemented
+    return torch.arange(value, value + 1).to(dtype).reshape([1] * len(size)).expand(size)
 
 
 @TABLE.of(aten.new_full.default, aten.full_like.default, aten.fill.Scalar)

@@ -322,10 +322,12 @@ def _searchsorted(
     if sorter is not None:
         ordered = ordered.gather(-1, sorter)
     if not isinstance(values, torch.Tensor):
-        values = torch.full((), values, dtype=ordered.dtype)
-    rows = ordered[..., None, :] if ordered.dim() > 1 else ordered
-    is_behind = rows > values[..., None] if right or side == "right" else rows >= values[..., None]
-    return (~is_behind).sum(-1).to(torch.int32 if out_int32 else torch.int64)
+        values = torch.full((), values, dtype=torch.result_type(ordered, values))
+    rows, each = ordered[..., None, :] if ordered.dim() > 1 else ordered, values[..., None]
+    count = (rows <= each if right or side == "right" else rows < each).sum(-1)
+    if values.dtype.is_floating_point:
+        count = torch.where(torch.isnan(values), torch.scalar_tensor(ordered.shape[-1], dtype=count.dtype), count)
+    return count.to(torch.int32) if out_int32 else count
 
 
 @TABLE.of(aten.bucketize.Tensor, aten.bucketize.Scalar)
@@ -410,9 +412,16 @@ def _elu(x: _Tensor, alpha: Any = 1, scale: Any = 1, input_scale: Any = 1) -> An
     return torch.where(x > 0, x * scale, torch.expm1(x * input_scale) * (alpha * scale))
 
 
+@TABLE.of(aten.leaky_relu.default)
+def _leaky_relu(x: _Tensor, slope: Any = 0.01) -> Any:
+    """torch-mlir loses the sign of a zero."""
+    return torch.where(x > 0, x, x * slope)
+
+
 @TABLE.of(aten.copysign.Scalar)
 def _copysign_number(x: _Tensor, y: float) -> Any:
-    return -x.abs() if math.copysign(1, y) < 0 else x.abs()
+    size = x.to(float_dtype(x)).abs()
+    return -size if math.copysign(1, y) < 0 else size
 
 
 @TABLE.of(aten.ldexp.Tensor)
@@ -560,14 +569,15 @@ def _fmod(x: _Tensor, y: _Tensor) -> Any:
 
 
 @TABLE.of(aten.floor_divide.default, aten.floor_divide.Scalar)
-def _floor_divide(x: _Tensor, y: Any) -> Any:
+def _floor_divide(x: Any, y: Any) -> Any:
     dtype = torch.result_type(x, y)
     if dtype is torch.int64:
-        return _floor_of_quotient(x.to(dtype), y.to(dtype) if isinstance(y, _Tensor) else torch.full((), y))
+        x, y = (one.to(dtype) if isinstance(one, _Tensor) else torch.full((), one) for one in (x, y))
+        return _floor_of_quotient(x, y)
     if not dtype.is_floating_point:
         return NotImplemented
     wide = torch.float32 if dtype in (torch.float16, torch.bfloat16) else dtype
-    x, y = x.to(wide), y.to(wide) if isinstance(y, _Tensor) else torch.full((), y, dtype=wide)
+    x, y = (one.to(wide) if isinstance(one, _Tensor) else torch.full((), one, dtype=wide) for one in (x, y))
     rest = torch.fmod(x, y)
     found = (x - rest) / y
     found = torch.where((rest != 0) & ((rest < 0) != (y < 0)), found - 1, found)
@@ -591,4 +601,12 @@ def _negative(x: _Tensor) -> Any:
 
 @TABLE.of(aten.div.Tensor_mode, aten.div.Scalar_mode)
 def _divide(x: _Tensor, y: Any, *, rounding_mode: str | None = None) -> Any:
-    return _floor_divide(x, y) if rounding_mode == "floor" else NotImplemented
+    """torch-mlir rounds the number to f32."""
+    if rounding_mode == "floor":
+        return _floor_divide(x, y)
+    return torch.trunc(x / y) if x.dtype is torch.float64 and rounding_mode == "trunc" else NotImplemented
+
+
+@TABLE.of(aten.remainder.Scalar_Tensor)
+def _remainder_of_number(number: Any, x: _Tensor) -> Any:
+    return torch.remainder(torch.full((), number, dtype=torch.result_type(number, x)), x)

@@ -18,6 +18,28 @@ TABLE = Table()
 _Tensor = torch.Tensor
 
 
+_NARROW = (torch.float16, torch.bfloat16)
+
+
+def _neutral(reduce: str, dtype: torch.dtype) -> float:
+    if reduce in ("sum", "prod"):
+        return int(reduce == "prod")
+    if dtype.is_floating_point:
+        return math.inf if reduce == "amin" else -math.inf
+    limits = torch.iinfo(dtype)
+    return limits.max if reduce == "amin" else limits.min
+
+
+def scattered_mean(x: _Tensor, dim: int, index: _Tensor, source: _Tensor, *, include_self: bool = True) -> _Tensor:
+    """The sum and the count are of the type of ``x``, as in ATen/native/TensorAdvancedIndexing.cpp."""
+    total = x.scatter_reduce(dim, index, source, "sum", include_self=include_self)
+    count = torch.full_like(x, int(include_self)).scatter_add(dim, index, torch.ones_like(source))
+    count = torch.where(count == 0, 1, count)
+    if x.dtype.is_floating_point:
+        return total / count
+    return torch.div(total, count, rounding_mode="floor").to(x.dtype)
+
+
 def _along_dimension(overload: Any, only: str = "") -> None:
     """Scatters in which updates that differ in another dimension go to different elements.
 
@@ -31,13 +53,19 @@ def _along_dimension(overload: Any, only: str = "") -> None:
         if any(statically_known_true(size == 0) for size in index.shape):
             return x.clone()
         reduce = only or how[0]
+        if reduce == "mean" and not x.dtype.is_complex:
+            return scattered_mean(x, dim, index, source, **named)
+        if not named.get("include_self", True) and not x.dtype.is_complex and x.dtype is not torch.bool:
+            x = x.scatter(dim, index, _neutral(reduce, x.dtype))
+            return overload(x, dim, index, source, reduce)
+        if reduce in ("sum", "prod") and x.dtype in _NARROW:  # as PyTorch: sums of bf16 would stay at 256
+            return overload(x.float(), dim, index, source.float(), *how, **named).to(x.dtype)
         sizes: list[Any] = [*x.shape[:dim], *x.shape[dim + 1 :]]
         if (
             reduce not in SCATTERS
-            or not named.get("include_self", True)
             or x.dim() == 0
             or x.dtype.is_complex
-            or x.dtype == torch.bool
+            or x.dtype is torch.bool
             or not all(isinstance(size, int) for size in sizes)
             or sizes != [*index.shape[:dim], *index.shape[dim + 1 :]]
         ):
@@ -70,6 +98,8 @@ def _index_put(x: _Tensor, indices: list[Any], source: _Tensor, accumulate: bool
     given = [dim for dim, index in enumerate(indices) if index is not None]
     if not given or x.dtype.is_complex:
         return NotImplemented
+    if accumulate and x.dtype is torch.bool:
+        return aten.index_put.default(x.to(torch.int32), indices, source.to(torch.int32), True).to(torch.bool)
     dim = given[0]
     index = indices[dim]
     if any(indices[one].dtype in MASKS for one in given):
@@ -121,8 +151,7 @@ def place_of(x: _Tensor, first: int, indices: list[_Tensor]) -> _Tensor:
 def _put_at_some(x: _Tensor, given: list[int], indices: list[_Tensor], source: _Tensor, accumulate: bool) -> Any:
     """At places of dimensions side by side, as many as are known at run time: they may be none."""
     if x.dtype is torch.bool:
-        wide = torch.int32 if accumulate else torch.int8
-        return _put_at_some(x.to(wide), given, indices, source, accumulate).to(torch.bool)
+        return _put_at_some(x.to(torch.int8), given, indices, source, accumulate).to(torch.bool)
     first, last, place = given[0], given[-1], place_of(x, given[0], indices)
     flat = x.flatten(first, last)
     rows = source.to(x.dtype).expand([*x.shape[:first], *place.shape, *x.shape[last + 1 :]])

@@ -17,12 +17,14 @@ TABLE = Table()
 _Tensor = torch.Tensor
 
 
+def _as_one(overload: Any, x: _Tensor, *others: Any, **options: Any) -> Any:
+    found = overload(x.reshape(1), *others, **options)
+    return found.reshape([]) if isinstance(found, _Tensor) else tuple(part.reshape([]) for part in found)
+
+
 def _of_one(overload: Any) -> None:
     def decompose(x: _Tensor, *others: Any, **options: Any) -> Any:
-        if x.dim():
-            return NotImplemented
-        found = overload(x.reshape(1), *others, **options)
-        return found.reshape([]) if isinstance(found, _Tensor) else tuple(part.reshape([]) for part in found)
+        return NotImplemented if x.dim() else _as_one(overload, x, *others, **options)
 
     TABLE[overload] = decompose
 
@@ -30,6 +32,8 @@ def _of_one(overload: Any) -> None:
 for _overload in (
     *(aten.cumsum.default, aten.argmax.default, aten.argmin.default, aten.max.dim, aten.min.dim),
     *(aten.kthvalue.default, aten.median.dim, aten.nanmedian.dim, aten.mode.default),
+    *(aten._softmax.default, aten._log_softmax.default, aten.cumprod.default, aten.prod.dim_int),
+    *(aten.amax.default, aten.amin.default, aten.any.dim, aten.any.dims, aten.all.dim, aten.all.dims),
 ):
     _of_one(_overload)
 
@@ -63,7 +67,9 @@ def _variance_of_few(overload: Any) -> None:
     def decompose(
         x: _Tensor, dim: list[int] | None = None, *, correction: float | None = None, keepdim: bool = False
     ) -> Any:
-        sizes: list[Any] = [x.shape[one] for one in dim or range(x.dim())] if x.dim() else []
+        if x.dim() == 0:
+            return _as_one(overload, x, dim, correction=correction, keepdim=keepdim)
+        sizes: list[Any] = [x.shape[one] for one in dim or range(x.dim())]
         count, taken = math.prod(sizes), 1 if correction is None else correction
         if all(isinstance(size, int) for size in sizes):
             return NotImplemented if count >= taken else overload(x, dim, correction=count, keepdim=keepdim)

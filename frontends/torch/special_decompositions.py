@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from functools import cache
 from typing import Any
 
 import torch
+from torch.utils._python_dispatch import _disable_current_modes  # pyright: ignore[reportPrivateUsage]
 
 from devscope.frontends.torch.matrix_operations import WORDS, bits_as
 from devscope.frontends.torch.own_decompositions import float_dtype
@@ -17,6 +19,7 @@ prims: Any = torch.ops.prims
 TABLE = Table()
 _Tensor = torch.Tensor
 _BERNOULLI = (1 / 6, -1 / 30, 1 / 42, -1 / 30, 5 / 66, -691 / 2730, 7 / 6, -3617 / 510)
+_EULER = 0.5772156649015329
 _QUANTILES: tuple[tuple[Sequence[float], Sequence[float]], ...] = (
     (
         (
@@ -102,18 +105,35 @@ def _erfinv(x: _Tensor) -> Any:
     return (_normal_quantile(wide / 2, (1 - wide.abs()) / 2) * math.sqrt(0.5)).to(float_dtype(x))
 
 
+@cache
+def _around_two() -> list[float]:
+    """Of lgamma(2 + z) / z: as sizes of terms are those of (z / 2)**k, a half of z needs 24."""
+    orders = [float(k) for k in range(2, 26)]
+    with _disable_current_modes():  # those that trace the program
+        zeta = torch.special.zeta(torch.tensor(orders, dtype=torch.float64), torch.tensor(2.0)).tolist()
+    return [1 - _EULER, *((-1) ** k * number / k for k, number in enumerate(zeta, 2))]
+
+
 @TABLE.of(aten.lgamma.default)
 def _lgamma(x: _Tensor) -> Any:
-    """Stirling's series, from 8 on; below by the recurrence, and by the reflection for what is negative."""
+    """Stirling's series, from 8 on; below by the recurrence from around 2; by the reflection for what is negative.
+
+    So nothing is lost near 1 and 2, where it is 0.
+    """
     wide = x.double()
     y = torch.where(wide < 0.5, 1 - wide, wide)
-    z, product = y + 8, y
-    for step in range(1, 8):
-        product = product * (y + step)
-    series = _horner(1 / (z * z), [number / (2 * k * (2 * k - 1)) for k, number in enumerate(_BERNOULLI, 1)])
-    found = (z - 0.5) * torch.log(z) - z + 0.5 * math.log(2 * math.pi) + series / z
-    found = torch.where(torch.isinf(y), math.inf, found - torch.log(product))
-    found = torch.where((y == 1) | (y == 2), 0.0, found)
+    is_low, is_large = y < 1.5, y >= 8
+    near, product = torch.where(is_low, y + 1, y), torch.where(is_low, y, 1.0)
+    for _ in range(6):
+        is_far = near > 2.5
+        near = torch.where(is_far, near - 1, near)
+        product = torch.where(is_far, product * near, product)
+    z = torch.where(is_low, y - 1, near - 2)
+    logarithm = torch.log(torch.where(is_large, y, product))
+    low = torch.where(is_low, -logarithm, logarithm) + z * _horner(z, _around_two())
+    series = _horner(1 / (y * y), [number / (2 * k * (2 * k - 1)) for k, number in enumerate(_BERNOULLI, 1)])
+    high = (y - 0.5) * (logarithm - 1) + (0.5 * math.log(2 * math.pi) - 0.5) + series / y
+    found = torch.where(is_large, torch.where(torch.isinf(y), math.inf, high), low)
     sine = torch.sin(math.pi * (wide - torch.round(wide))).abs()
     found = torch.where(wide < 0.5, math.log(math.pi) - torch.log(sine) - found, found)
     return torch.where(torch.isinf(wide), math.inf, found).to(float_dtype(x))

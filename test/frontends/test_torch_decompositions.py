@@ -457,7 +457,8 @@ def _of_one_or_none(x: Any, y: Any) -> Any:
     places = x > 0
     return (
         *(x[0, 0].cumsum(0), x[0, 0].argmax(0), *x[0, 0].max(0), *x[0, 0].kthvalue(1), *x[0, 0].median(0)),
-        *torch.aminmax(x[0, 0]),
+        *(*torch.aminmax(x[0, 0]), x[0, 0].softmax(0), x[0, 0].cumprod(0), x[0, 0].amax(0), places[0, 0].all(0)),
+        *(x[0, 0].var(0), *places[0].mode(), torch.full((), 200, dtype=torch.uint8)),
         *torch.var_mean(x[:0], 0),
         x[:1].std(0),
         *(torch.fmax(x[:, :1], y), torch.fmin(x[:, :1], y)),
@@ -677,6 +678,74 @@ def test_integers_keep_all_digits(dtype: Any) -> None:
         found = exe(x, y)
     for ours, exact in zip(found, function(x, y), strict=True):
         np.testing.assert_array_equal(ours, exact.numpy())
+
+
+def test_elements_are_accumulated_as_in_eager() -> None:
+    """Scattered narrow floats in f32, integers rounded down to a mean, truths by "or"."""
+    kinds = [(how, whole) for how in ("sum", "prod", "mean", "amin") for whole in (True, False)]
+
+    def function(index: Any, ones: Any, truths: Any, *pairs: Any) -> Any:
+        found = [ones[:2].scatter_add(0, index % 2, ones)]
+        found += [truths[:9].index_put([index], truths, accumulate=True), truths[:9].index_add(0, index, truths)]
+        for x, source in pairs:
+            found += [x.scatter_reduce(0, index, source, how, include_self=whole) for how, whole in kinds]
+        return tuple(found)
+
+    index = torch.arange(900) * 7 % 9
+    wide = [_random(909) + 1 for _ in range(2)]
+    pairs = [(x[:9], x[9:]) for x in (wide[0].bfloat16(), wide[0].half(), (wide[1] * 3).int())]
+    arguments = (index, torch.ones(900, dtype=torch.bfloat16), index % 4 == 1, *pairs)
+    with devscope.compile(function, arguments, cache=False) as exe:
+        found = exe(*arguments)
+    for number, (ours, exact) in enumerate(zip(found, function(*arguments), strict=True)):
+        np.testing.assert_array_equal(np.asarray(ours, np.float64), exact.double().numpy(), str(number))
+
+
+def test_numbers_beside_tensors_are_not_rounded_nor_wrapped() -> None:
+    def function(x: Any, byte: Any) -> Any:
+        quotients = torch.div(x, 0.3, rounding_mode="trunc"), torch.remainder(2.0, x), 0.1 // x, 300 // byte
+        of_bytes = byte / 300, torch.maximum(byte, torch.tensor(300)), torch.copysign(byte, -2.0)
+        return *quotients, *of_bytes, torch.searchsorted(byte, 3.5), F.leaky_relu(x, -0.5)
+
+    x = torch.tensor([3, 0.0, -0.0, -0.9, torch.nan, torch.inf, 0.6, 30], dtype=torch.float64)
+    for byte in (torch.tensor([1, 3, 4, 127], dtype=torch.int8), torch.tensor([1, 3, 4, 255], dtype=torch.uint8)):
+        with devscope.compile(function, (x, byte), cache=False) as exe:
+            found = exe(x, byte)
+        for number, (ours, exact) in enumerate(zip(found, function(x, byte), strict=True)):
+            assert ours.dtype == exact.numpy().dtype
+            np.testing.assert_array_equal(ours, exact.numpy(), str(number))
+            signs = (np.signbit(np.nan_to_num(one)) for one in (ours, exact.numpy()))
+            np.testing.assert_array_equal(*signs, str(number))
+
+
+def test_places_of_what_is_no_number_are_behind_all() -> None:
+    def function(ordered: Any, values: Any) -> Any:
+        sides = [torch.searchsorted(ordered, values, right=right) for right in (False, True)]
+        return *sides, torch.bucketize(values, ordered[:4]), torch.bucketize(values, ordered[:4], right=True)
+
+    ordered = torch.tensor([-torch.inf, -1, 0.5, torch.inf, torch.nan, torch.nan])
+    values = torch.tensor([torch.nan, -torch.inf, -2, 0.5, torch.inf])
+    for dtype in (torch.float32, torch.bfloat16):
+        arguments = ordered.to(dtype), values.to(dtype)
+        with devscope.compile(function, arguments, cache=False) as exe:
+            left, right, *without = exe(*arguments)
+        np.testing.assert_array_equal(left, [6, 0, 1, 2, 3])
+        np.testing.assert_array_equal(right, [6, 1, 1, 3, 4])
+        for ours, exact in zip(without, function(*arguments)[2:], strict=True):
+            np.testing.assert_array_equal(ours, exact.numpy())
+
+
+def test_gamma_and_bessel_functions_have_all_digits_near_their_zeros() -> None:
+    near = 2.0 ** -torch.arange(1, 50, dtype=torch.float64)
+    x = torch.cat([1 + near, 1 - near, 2 + near, 2 - near, torch.linspace(0.01, 40, 999, dtype=torch.float64)])
+
+    def function(x: Any) -> Any:
+        return torch.lgamma(x), torch.special.i0e(x), torch.special.i1e(x)
+
+    with devscope.compile(function, (x,), cache=False) as exe:
+        found = exe(x)
+    for ours, exact, limit in zip(found, function(x), (2e-15, 4e-15, 2e-14), strict=True):
+        np.testing.assert_allclose(ours, exact.numpy(), rtol=limit)
 
 
 def test_inverse_error_functions_of_f32_have_all_digits() -> None:
