@@ -197,7 +197,7 @@ for _overload in (aten.avg_pool2d.default, aten.max_pool2d.default, aten.max_poo
     _with_batch(_overload, 2)
 for _overload in (aten.avg_pool3d.default, aten.max_pool3d_with_indices.default):
     _with_batch(_overload, 3)
-for _overload in (aten.avg_pool1d.default, aten.max_pool1d.default, aten.adaptive_avg_pool1d.default):
+for _overload in (aten.avg_pool1d.default, aten.max_pool1d.default):
     _with_batch(_overload, 1)
 
 

@@ -238,71 +238,65 @@ def _put(x: _Tensor, part: _Tensor, places: list[tuple[int, Any, Any]]) -> _Tens
     return torch.slice_scatter(x, part, dim, begin, end)
 
 
-def _adaptive_windows(size: Any, count: Any) -> tuple[_Tensor, _Tensor]:
-    """The places that each of ``count`` windows over ``size`` elements has, and which are inside: count x longest.
+def _adaptive_windows(x: _Tensor, dim: int, count: Any) -> tuple[_Tensor, _Tensor, _Tensor | None]:
+    """The ``count`` windows over ``dim`` as two dimensions, the places along ``dim`` that they have, and which of
+    these are inside, if not all are.
 
     Windows begin and end as in ATen/native/AdaptivePooling.h.
     """
+    size: Any = x.shape[dim]
     longest: Any = size // count + 2
     if isinstance(longest, int):
         longest = max(-(-(i + 1) * size // count) - i * size // count for i in range(count))
+    shape = [count, longest, *[1] * (-1 - dim)]
     window = torch.arange(count)[:, None]
-    end = ((window + 1) * size + (count - 1)) // count
     places = window * size // count + torch.arange(longest)
-    return torch.minimum(places, end - 1), places < end
+    if statically_known_true(size == count * longest):
+        return x.unflatten(dim, (count, longest)), places.reshape(shape), None
+    end = ((window + 1) * size + (count - 1)) // count
+    windows = x.index_select(dim, torch.minimum(places, end - 1).reshape(-1)).unflatten(dim, (count, longest))
+    return windows, places.reshape(shape), (places < end).reshape(shape)
 
 
 def _adaptive_max_pool(x: _Tensor, counts: list[Any]) -> Any:
-    """torch-mlir has windows of one size only."""
+    """One dimension after the other, the last one last, so that rows are read as they lie."""
     rank = len(counts)
-    sizes: Any = x.shape[-rank:]
-    if not all(sizes) or not all(counts):
+    if not all(x.shape[-rank:]) or not all(counts):
         return NotImplemented
-    is_known = all(isinstance(size, int) for size in (*sizes, *counts))
-    if (
-        is_known
-        and x.dim() == rank + 2
-        and all(size % count == 0 for size, count in zip(sizes, counts, strict=True))
-    ):
-        return NotImplemented
-    outer = x.shape[:-rank]
-    flat, is_inside = torch.zeros((), dtype=torch.int64), torch.ones((), dtype=torch.bool)
-    wide = x
-    for dim, (size, count) in enumerate(zip(sizes, counts, strict=True)):
-        places, inside = _adaptive_windows(size, count)
-        wide = wide.index_select(len(outer) + dim, places.reshape(-1))
-        shape = [length for d in range(rank) for length in (places.shape if d == dim else (1, 1))]
-        flat, is_inside = flat * size + places.reshape(shape), is_inside & inside.reshape(shape)
-    split = [length for d in range(rank) for length in (counts[d], wide.shape[len(outer) + d] // counts[d])]
-    order = [len(outer) + d for d in (*range(0, 2 * rank, 2), *range(1, 2 * rank, 2))]
-    windows = wide.reshape(*outer, *split).permute(*range(len(outer)), *order)
-    local = [d - len(outer) for d in order]
-    flat, is_inside = flat.permute(local).flatten(rank), is_inside.permute(local).flatten(rank)
+    if rank > 1 and set(counts) == {1}:
+        found = _adaptive_max_pool(x.flatten(-rank), [1])
+        return tuple(y.reshape([*x.shape[:-rank], *counts]) for y in found)
     least = -math.inf if x.dtype.is_floating_point else torch.iinfo(x.dtype).min
-    windows = torch.where(is_inside, windows.flatten(len(outer) + rank), least)
-    values = windows.amax(-1)
-    same = is_inside & (windows == values[..., None])
-    first = torch.where(same, flat, torch.iinfo(torch.int64).max).amin(-1)
-    if x.dtype.is_floating_point:  # of what is not a number, PyTorch takes the last
-        last = torch.where(is_inside & torch.isnan(windows), flat, -1).amax(-1)
-        first = torch.where(last >= 0, last, first)
-    return values, first
+    place, step = torch.zeros((), dtype=torch.int64), math.prod(x.shape[-rank:])
+    for dim, count in enumerate(counts, -rank):
+        step = step // x.shape[dim]
+        found = _adaptive_windows(place, dim, count)[0] if place.dim() else place
+        windows, places, is_inside = _adaptive_windows(x, dim, count)
+        places = found + places * step
+        windows = windows if is_inside is None else torch.where(is_inside, windows, least)
+        x = windows.amax(dim)
+        same = windows == x.unsqueeze(dim)
+        place = torch.where(same if is_inside is None else is_inside & same, places, 2**63 - 1).amin(dim)
+        if x.dtype.is_floating_point:  # of what is not a number, PyTorch takes the last
+            last = torch.where(torch.isnan(windows), places, -1).amax(dim)
+            place = torch.where(last >= 0, last, place)
+    return x, place
 
 
 def _adaptive_avg_pool(x: _Tensor, counts: list[Any]) -> Any:
-    """torch-mlir takes sizes that it does not know for multiples of how many windows there are."""
+    """As `_adaptive_max_pool`; torch-mlir gathers all elements of all windows."""
     rank = len(counts)
-    sizes: Any = x.shape[-rank:]
-    if all(isinstance(size, int) for size in (*sizes, *counts)) or not all(counts):
+    if not all(counts):
         return NotImplemented
     found = x.float() if x.dtype in (torch.float16, torch.bfloat16) else x
-    for dim, (size, count) in enumerate(zip(sizes, counts, strict=True), -rank):
-        if statically_known_true(size == count):
+    for dim, count in enumerate(counts, -rank):
+        if statically_known_true(found.shape[dim] == count):
             continue
-        places, inside = _adaptive_windows(size, count)
-        wide = found.index_select(dim, places.reshape(-1)).movedim(dim, -1).unflatten(-1, tuple(places.shape))
-        mean = torch.where(inside, wide, 0).sum(-1) / inside.sum(-1)
-        found = mean.movedim(-1, dim)
+        windows, _, is_inside = _adaptive_windows(found, dim, count)
+        if is_inside is None:
+            found = windows.mean(dim)
+        else:
+            found = torch.where(is_inside, windows, 0).sum(dim) / is_inside.sum(1)
     return found.to(x.dtype)
 
 

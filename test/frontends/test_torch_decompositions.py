@@ -98,7 +98,14 @@ def _pools(x: Any) -> Any:
         *F.adaptive_max_pool2d(x, (2, 3), return_indices=True),
         *F.adaptive_max_pool1d(x[:, 0], 3, return_indices=True),
         *F.adaptive_max_pool3d(x, (2, 4, 3), return_indices=True),
+        *F.adaptive_max_pool2d(x, 1, return_indices=True),
         F.adaptive_max_pool2d(x, (3, 4)),
+        *(
+            F.adaptive_avg_pool2d(x, (4, 3)),
+            F.adaptive_avg_pool2d(x[0], (3, 10)),
+            F.adaptive_avg_pool3d(x, (2, 9, 3)),
+        ),
+        *(F.adaptive_avg_pool1d(x[0], 5), F.adaptive_avg_pool2d(x.half(), (5, 1))),
     )
 
 
