@@ -19,6 +19,9 @@ from devscope.lowering.mlir_util import Builder
 _ARITHMETIC = frozenset({"arith", "math", "complex", "index", "ub"})
 _ACCESSES = frozenset({"memref.load", "memref.store"})
 _OTHERS = frozenset({"memref.dim", "affine.apply", "scf.for", "scf.if", "scf.yield", "scf.reduce"})
+_WHILE = frozenset({"scf.while", "scf.condition"})
+_ENDS = "devscope.ends"
+"""On loops that a lowering made, of which it knows that they end soon."""
 _ROOM = 1024
 """Iterations side by side that carry something: what they carry stays in the first cache."""
 _UNIT = 256
@@ -58,12 +61,15 @@ class _Loops:
         operands = list(op.operands)
         self._lower, upper, self._step = operands[:rank], operands[rank : 2 * rank], operands[2 * rank : 3 * rank]
         inside = [each for child in mlir_util.children(op) for each in mlir_util.walk(child)]
-        self._is_simple = all(_is_pure(each) or each.name in _ACCESSES | _OTHERS for each in inside)
-        loops = [each for each in inside if each.name == "scf.for"]
+        known = _ACCESSES | _OTHERS
+        self._is_simple = all(_is_pure(each) or each.name in known for each in inside)
         # Nobody asks in a task whether the call is to be left.
-        self._ends_soon = all(_is_size(bound) for loop in loops for bound in list(loop.operands)[:3])
+        loops = [each for each in inside if each.name in ("scf.for", "scf.while") and _ENDS not in each.attributes]
+        ends_soon = all(each.name == "scf.for" and all(map(_is_size, list(each.operands)[:3])) for each in loops)
+        self._can_be_tasks = ends_soon and all(_is_pure(each) or each.name in known | _WHILE for each in inside)
         self._innermost = self._find_innermost(inside) if self._is_simple else None
-        self.goes_along_rows = self._is_simple and self._ends_soon and bool(loops) and self._innermost is None
+        has_loops = any(each.name == "scf.for" for each in inside)
+        self.goes_along_rows = self._is_simple and ends_soon and has_loops and self._innermost is None
         build = Builder(op)
         self._zero, self._one = build.constant(0), build.constant(1)
         self._extents = [_trips(build, *bounds) for bounds in zip(self._lower, upper, self._step, strict=True)]
@@ -77,7 +83,7 @@ class _Loops:
                 width = extent
             else:
                 total = _product(build, total, extent)
-        if not self._is_simple or not self._ends_soon or _is_inside(self.op, "scf.parallel"):
+        if not self._can_be_tasks or _is_inside(self.op, "scf.parallel"):
             self._one_after_the_other(build, self._outer, {}, width)
             return
 
@@ -162,11 +168,17 @@ class _Loops:
         for op in ops:
             for inner in mlir_util.blocks_of(op):
                 work = self._work(build, inner)
-                bounds = list(op.operands)[:3]
+                bounds = [self._at_most(value) for value in list(op.operands)[:3]]
                 if op.name == "scf.for" and not any(self._is_own(value) for value in bounds):
                     work = _product(build, work, _trips(build, *bounds))
                 total = build.value("arith.addi", [total, work], build.index)
         return total
+
+    def _at_most(self, value: Any) -> Any:
+        """What ``value`` is at most, known outside of the body, if it says so."""
+        maker = mlir_util.maker(value, "arith.minui")
+        most = [] if maker is None else [operand for operand in maker.operands if not self._is_own(operand)]
+        return most[0] if most and self._is_own(value) else value
 
     def _is_own(self, value: Any) -> bool:
         """Whether ``value`` is made in the body."""

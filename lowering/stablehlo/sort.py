@@ -61,7 +61,7 @@ _BEGIN = """
   %lo2 = arith.select LESS_m, %lo, %next : index
   %hi2 = arith.select LESS_m, %mid, %hi : index
   scf.yield %lo2, %hi2 : index, index
-}
+} attributes {devscope.ends}
 %begin_b = arith.subi %k, %taken#0 : index
 %first_a = arith.addi %base, %taken#0 : index
 %first_b = arith.addi %b_base, %begin_b : index
@@ -139,7 +139,18 @@ def emit_sort(
     if rows is not None and kept == first + 1 and rows.are_long and (kept > _LISTED or not are_few):
         sorted_ = rows.select(emit, given, elements, first)
     elif are_few:
-        sorted_ = _first_ones(emit, given, elements, extents, kept, less)
+        used = [
+            n
+            for n in range(len(given))
+            if key is None or op is None or n == key.operand or list(op.results[n].uses)
+        ]
+
+        def less_of_used(emit: Callable[[str], None], tag: str, pairs: list[tuple[str, str]]) -> str:
+            return less(emit, tag, [pairs[used.index(n if n in used else used[0])] for n in range(len(given))])
+
+        ones, kinds = [given[n] for n in used], [elements[n] for n in used]
+        found = _first_ones(emit, ones, kinds, extents, kept, less_of_used)
+        sorted_ = [found[used.index(n)] if n in used else name for n, name in enumerate(given)]
     elif rows is not None:
 
         def merge(words: Sequence[str], kinds: Sequence[Any], extents: Sequence[int]) -> list[str]:
@@ -267,7 +278,7 @@ def _merges(
     place = f"[{commas([*others, '%from'])}] [{commas([1] * (rank - 1) + ['%length'])}] [{commas([1] * rank)}]"
     parts = [tensor([-1], of) for of in elements]
     for n, (type_, part) in enumerate(zip(types, parts, strict=True)):
-        emit(f"%part{n} = tensor.extract_slice %o{n}{place} : {type_} to {part}")
+        emit(f"%part{n} = tensor.extract_slice %o{n}{place} {{devscope.inside}} : {type_} to {part}")
     state = commas([*(f"%x{n} = %part{n}" for n in range(count)), "%i = %first_a", "%j2 = %first_b"])
     kinds = commas([*parts, "index", "index"])
     emit(f"%l:{count + 2} = scf.for %u = %zero to %length step %one iter_args({state}) -> ({kinds}) {{")
@@ -275,10 +286,11 @@ def _merges(
     for n, (of, part) in enumerate(zip(elements, parts, strict=True)):
         emit(f"%v{n} = arith.select %from_b, %ebv{n}, %eav{n} : {of}")
         emit(f"%y{n} = tensor.insert %v{n} into %x{n}[%u] : {part}")
-    emit(f"scf.yield {commas([*(f'%y{n}' for n in range(count)), '%next_a', '%next_b'])} : {kinds}\n}}")
+    emit(f"scf.yield {commas([*(f'%y{n}' for n in range(count)), '%next_a', '%next_b'])} : {kinds}")
+    emit("} {devscope.ends}")
     emit("scf.forall.in_parallel {")
     for n, (type_, part) in enumerate(zip(types, parts, strict=True)):
-        emit(f"tensor.parallel_insert_slice %l#{n} into %o{n}{place} : {part} into {type_}")
+        emit(f"tensor.parallel_insert_slice %l#{n} into %o{n}{place} {{devscope.inside}} : {part} into {type_}")
     merged = [f"%merged#{n}" for n in range(count)] if count > 1 else ["%merged"]
     emit(f"}}\n}}\nscf.yield {commas(merged)} : {commas(types)}\n}}")
     return [f"%sorted#{n}" for n in range(count)] if count > 1 else ["%sorted"]

@@ -144,7 +144,9 @@ def _look(
     emit("%next = arith.maxsi %below, %zero : index\n%some = arith.cmpi ugt, %q, %zero : index")
     passes = comes_before("other", "%next")
     emit(f"%on = arith.andi %some, {passes} : i1\nscf.condition(%on) %q : index\n}} do {{")
-    emit("^bb0(%q: index):\n%less = arith.subi %q, %one : index\nscf.yield %less : index\n}")
+    emit(
+        "^bb0(%q: index):\n%less = arith.subi %q, %one : index\nscf.yield %less : index\n} attributes {devscope.ends}"
+    )
     emit("%moved = arith.subi %end, %to : index")
     types = commas(lists)
     carried = commas(f"%h{n} = %l{n}" for n in own)
@@ -154,11 +156,11 @@ def _look(
         emit(
             f"%v{n} = tensor.extract %h{n}[%out] : {list_}\n%w{n} = tensor.insert %v{n} into %h{n}[%into] : {list_}"
         )
-    emit(f"scf.yield {commas(f'%w{n}' for n in own)} : {types}\n}}")
+    emit(f"scf.yield {commas(f'%w{n}' for n in own)} : {types}\n}} {{devscope.ends}}")
     moved = [f"%m#{n}" if len(lists) > 1 else "%m" for n in own]
     for n, (name, list_) in enumerate(zip(element, lists, strict=True)):
         emit(f"%i{n} = tensor.insert {name} into {moved[n]}[%to] : {list_}")
     emit("%more = arith.addi %filled, %one : index\n%now = arith.minui %more, %kept : index")
     emit(f"scf.yield {commas([*(f'%i{n}' for n in own), '%now'])} : {kept}\n}} else {{")
     emit(f"scf.yield {commas([*(f'%l{n}' for n in own), '%filled'])} : {kept}\n}}")
-    emit(f"scf.yield {commas(f'%k#{n}' for n in (*own, len(lists)))} : {kept}\n}}")
+    emit(f"scf.yield {commas(f'%k#{n}' for n in (*own, len(lists)))} : {kept}\n}} {{devscope.ends}}")

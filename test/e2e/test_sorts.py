@@ -155,3 +155,15 @@ def test_merges_by_two_numbers(device: str) -> None:
     order = np.lexsort((y, x), axis=1)
     np.testing.assert_array_equal(values, np.take_along_axis(x, order, 1))
     np.testing.assert_array_equal(others, np.take_along_axis(y, order, 1))
+
+
+@pytest.mark.parametrize(("begin", "end"), [(0, 300), (0, 5), (0, 1)])
+def test_many_rows_are_sorted_by_several_tasks(begin: int, end: int) -> None:
+    rng = np.random.default_rng(end)
+    x = rng.integers(-99, 99, (600, 300, 2)).astype(np.float32)
+    y = rng.integers(0, 1000, x.shape).astype(np.int32)
+    with devscope.compile(by_key("f32", 300, begin, end, False), threads=3, cache=False) as executable:
+        values, others = executable(x, y)
+    order = np.argsort(-x, axis=1, kind="stable")[:, begin:end]
+    np.testing.assert_array_equal(values, np.take_along_axis(x, order, 1))
+    np.testing.assert_array_equal(others, np.take_along_axis(y, order, 1))
