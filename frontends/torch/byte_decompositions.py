@@ -157,7 +157,7 @@ for _overload in (aten.any.default, aten.any.dim, aten.any.dims, aten.all.defaul
 def _joined(overload: Any) -> None:
     def join(parts: Sequence[_Tensor], dim: int = 0) -> Any:
         dtypes = {part.dtype for part in parts}
-        if len(dtypes) == 1 or torch.uint8 not in dtypes:
+        if len(dtypes) == 1 or not dtypes.intersection(_NARROW):
             return NotImplemented
         dtype = reduce(torch.promote_types, dtypes)
         return overload([part.to(dtype) for part in parts], dim)
@@ -209,6 +209,11 @@ for _overload in (aten.pow.Tensor_Scalar, aten.pow.Tensor_Tensor, aten.pow.Scala
     _after_bytes(_overload, _power)
 TABLE[aten.__rshift__.Tensor] = aten.bitwise_right_shift.Tensor
 TABLE[aten.__rshift__.Scalar] = aten.bitwise_right_shift.Tensor_Scalar
+
+
+@TABLE.of(aten.arange.start_step)
+def _arange(start: Any, end: Any, step: Any = 1, *, dtype: Any = None, **_: Any) -> Any:
+    return torch.arange(start, end, step).to(dtype) if dtype in _BYTES else NotImplemented
 
 
 # torch-mlir makes constants of bytes ones that have a sign.

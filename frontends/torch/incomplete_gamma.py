@@ -20,6 +20,8 @@ TABLE = Table()
 _Tensor = torch.Tensor
 _TERMS = 64
 _LARGE = 20.0
+_LARGE_BELOW = 60.0
+"""Below the top of f64, whose bell ends at 0: it has the digits of f32 from 20 on, all of them from there."""
 
 
 def _quadrature(dtype: torch.dtype) -> tuple[_Tensor, _Tensor]:
@@ -60,7 +62,7 @@ def _both(a: _Tensor, x: _Tensor) -> tuple[_Tensor, _Tensor]:
     to = float_dtype(torch.empty((), dtype=torch.promote_types(a.dtype, x.dtype)))
     dtype = torch.promote_types(to, torch.float32)
     a, x = torch.broadcast_tensors(a.to(dtype), x.to(dtype))
-    is_large = a > _LARGE
+    is_large = a > (torch.where(x <= a - 1, _LARGE_BELOW, _LARGE) if dtype == torch.float64 else _LARGE)
     is_known = (a > 0) & (x > 0) & torch.isfinite(a) & torch.isfinite(x)
     one, other = torch.where(is_known, a, 1.0), torch.where(is_known, x, 1.0)
     small = torch.where(is_large, 1.0, one)

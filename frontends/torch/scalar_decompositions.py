@@ -115,11 +115,12 @@ def _equal(x: _Tensor, y: _Tensor) -> Any:
 
 @TABLE.of(aten.isclose.default)
 def _is_close(x: _Tensor, y: _Tensor, rtol: float = 1e-5, atol: float = 1e-8, equal_nan: bool = False) -> Any:
-    if not x.dtype.is_floating_point:
-        return NotImplemented
+    is_same = x == y
+    if not y.dtype.is_floating_point:
+        y = y.to(torch.get_default_dtype())
     distance = (x - y).abs()
-    is_close = (x == y) | (torch.isfinite(distance) & (distance <= atol + (rtol * y).abs()))
-    return is_close | (torch.isnan(x) & torch.isnan(y)) if equal_nan else is_close
+    is_close = is_same | (torch.isfinite(distance) & (distance <= atol + (rtol * y).abs()))
+    return is_close | (torch.isnan(x) & torch.isnan(y)) if equal_nan and x.dtype.is_floating_point else is_close
 
 
 @TABLE.of(aten.isfinite.default)

@@ -712,7 +712,8 @@ def test_numbers_beside_tensors_are_not_rounded_nor_wrapped() -> None:
     def function(x: Any, byte: Any) -> Any:
         quotients = torch.div(x, 0.3, rounding_mode="trunc"), torch.remainder(2.0, x), 0.1 // x, 300 // byte
         of_bytes = byte / 300, torch.maximum(byte, torch.tensor(300)), torch.copysign(byte, -2.0)
-        return *quotients, *of_bytes, torch.searchsorted(byte, 3.5), F.leaky_relu(x, -0.5)
+        others = torch.searchsorted(byte, 3.5), F.leaky_relu(x, -0.5), torch.isclose(byte, byte.flip(0), 0.0, 2.0)
+        return *quotients, *of_bytes, *others, torch.cat([byte, byte > 3]), torch.arange(1, 9, 3, dtype=byte.dtype)
 
     x = torch.tensor([3, 0.0, -0.0, -0.9, torch.nan, torch.inf, 0.6, 30], dtype=torch.float64)
     for byte in (torch.tensor([1, 3, 4, 127], dtype=torch.int8), torch.tensor([1, 3, 4, 255], dtype=torch.uint8)):
@@ -753,6 +754,20 @@ def test_gamma_and_bessel_functions_have_all_digits_near_their_zeros() -> None:
         found = exe(x)
     for ours, exact, limit in zip(found, function(x), (2e-15, 4e-15, 2e-14), strict=True):
         np.testing.assert_allclose(ours, exact.numpy(), rtol=limit)
+
+
+def test_incomplete_gamma_functions_have_more_digits_than_eagers() -> None:
+    """PyTorch's have nine."""
+    special = pytest.importorskip("scipy.special")
+    a = torch.linspace(0.1, 90, 300, dtype=torch.float64)
+    x = a * torch.linspace(0.2, 1.8, 7, dtype=torch.float64)[:, None]
+    functions = torch.special.gammainc, torch.special.gammaincc
+    with devscope.compile(lambda a, x: tuple(one(a, x) for one in functions), (a, x), cache=False) as exe:
+        found = exe(a, x)
+    for ours, exact in zip(
+        found, (special.gammainc(a.numpy(), x.numpy()), special.gammaincc(a.numpy(), x.numpy())), strict=True
+    ):
+        np.testing.assert_allclose(ours, exact, rtol=1e-11, atol=1e-13)
 
 
 def test_inverse_error_functions_of_f32_have_all_digits() -> None:
