@@ -273,6 +273,30 @@ def _topk(x: _Tensor, k: Any, dim: int = -1, largest: bool = True, sorted: bool 
     return NotImplemented if sorted else torch.topk(x, k, dim, largest)
 
 
+_LONG = 64
+"""Elements of rows whose best ones are found first, and then the best of these."""
+
+
+def _place_of_best(overload: Any, best: Any) -> None:
+    def decompose(x: _Tensor, dim: int | None = None, keepdim: bool = False) -> Any:
+        sizes: list[Any] = list(x.shape)
+        if dim is not None or not all(isinstance(size, int) for size in sizes) or x.dim() < 2:
+            return NotImplemented
+        length = sizes[-1]
+        if length < _LONG or x.numel() < _LONG * length:
+            return NotImplemented
+        values, places = best(x.reshape(-1, length), 1)
+        row = overload(values, 0, True)
+        place = row * length + places.index_select(0, row)
+        return place.reshape([1] * x.dim() if keepdim else [])
+
+    TABLE[overload] = decompose
+
+
+_place_of_best(aten.argmax.default, aten.max.dim)
+_place_of_best(aten.argmin.default, aten.min.dim)
+
+
 @TABLE.of(aten.median.dim)
 def _median(x: _Tensor, dim: int, keepdim: bool = False) -> Any:
     values, indices = _kthvalue(x, (x.shape[dim] + 1) // 2, dim, True)

@@ -109,6 +109,10 @@ def _pools(x: Any) -> Any:
     )
 
 
+def _places_of_all(x: Any) -> Any:
+    return x.argmax(), x.argmin(keepdim=True), x.reshape(2, -1, 70).argmax(), x.nan_to_num().int().argmin()
+
+
 def _matrices(a: Any, b: Any) -> Any:
     """The first pivot of the first matrix is zero."""
     a = a * (torch.arange(16).reshape(4, 4) > 0)
@@ -535,6 +539,8 @@ def _quantised(x: Any, scale: Any) -> Any:
         (_powers, (torch.cat([_SPECIAL, -0.0 * _SPECIAL.abs()]),)),
         (_conditions, (_random(7, 65),)),
         (_narrow, (_SPECIAL,)),
+        (_places_of_all, (_random(70, 140).round(),)),
+        (_places_of_all, (torch.where(_random(70, 140) > 2, torch.nan, _random(70, 140)),)),
         (_pools, (_random(2, 3, 9, 8),)),
         (_pools, (torch.where(_random(2, 3, 9, 8) > 1.5, torch.nan, _random(2, 3, 9, 8).round()),)),
         (_matrices, (_random(2, 4, 4), _random(2, 4, 3))),
