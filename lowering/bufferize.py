@@ -21,6 +21,7 @@ from devscope.lowering.interop.bindings import dictionary_items, ir
 from devscope.lowering.kernels.accumulators import fills_with_zero
 from devscope.lowering.kernels.biases import add_biases_behind
 from devscope.lowering.kernels.folded_scales import fold_scales
+from devscope.lowering.kernels.nest_bodies import neutral
 from devscope.lowering.kernels.normalise import normalise_contractions
 from devscope.lowering.kernels.one_hot import read_rows
 from devscope.lowering.kernels.operands_apart import join_operands, keep_operands_apart
@@ -56,6 +57,7 @@ _SCHEDULES = (
     Rule(Schedule("linalg", "generalize"), [f"linalg.{name}" for name in _ELEMENTWISE.split()]),
 )
 
+_GREATER, _NAN_IF_ANY = "arith.maxnumf", "arith.maximumf"
 _CAST = "memref.cast"
 _GIVEN = "devscope.given"
 """On a cast of the program's own, which says what it knows of strides."""
@@ -186,6 +188,7 @@ def _prepare_tensors(
     if for_kernels:
         add_biases_behind(module)
         normalise_contractions(module)
+    numbers = set(mlir_util.named(module.operation, _GREATER))
     rules = (*target.schedules, *_SCHEDULES)
     chosen: dict[Schedule, None] = {}
     for op in mlir_util.walk(module.operation):
@@ -200,6 +203,8 @@ def _prepare_tensors(
     for op in mlir_util.walk(module.operation) if chosen else ():
         if SCHEDULE in op.attributes:  # what is made from a marked operation keeps its attributes
             del op.attributes[SCHEDULE]
+        if op.name == _GREATER and op not in numbers:
+            _keep_nan(op)
     cut_windows(module)
     reduce_whole_windows(module)
     guard_equal_operands(module)
@@ -222,6 +227,16 @@ def _prepare_tensors(
     _begin_apart(module)
     if drop_empty_parts(module):
         run_passes(module.operation, pipeline("resolve_sizes"))
+
+
+def _keep_nan(op: Any) -> None:
+    """Let the maximum of a softmax that upstream has decomposed, which is no NaN and begins with one, be NaN for
+    NaN, of which all of the row becomes NaN anyway: parts of that are combined by vectors."""
+    type_ = op.results[0].type
+    fill = mlir_util.maker(op.parent.operands[-1], "linalg.fill")
+    assert fill is not None
+    fill.operands[0] = neutral(mlir_util.Builder(fill), _NAN_IF_ANY, type_)
+    mlir_util.replace_op(op, [mlir_util.Builder(op).value(_NAN_IF_ANY, op.operands, type_)])
 
 
 def _choose_whole_tensors(module: Any) -> None:

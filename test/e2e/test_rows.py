@@ -148,3 +148,31 @@ def test_sums_and_extrema_of_rows_of_known_length(length: int) -> None:
     for element in ("bf16", "f32", "f64"):
         with devscope.compile(reductions(element, "33", str(length)), cache=False) as program:
             check_reductions(program, element, 33, length)
+
+
+SOFTMAX = """
+func.func @main(%x: tensor<?x?xf32>) -> tensor<?x?xf32> {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %n = tensor.dim %x, %c0 : tensor<?x?xf32>
+  %m = tensor.dim %x, %c1 : tensor<?x?xf32>
+  %e = tensor.empty(%n, %m) : tensor<?x?xf32>
+  %r = linalg.softmax dimension(1) ins(%x : tensor<?x?xf32>) outs(%e : tensor<?x?xf32>) -> tensor<?x?xf32>
+  return %r : tensor<?x?xf32>
+}
+"""
+
+
+@pytest.mark.parametrize("device", ["cpu:0", "opencl:0"])
+def test_softmax_of_linalg_in_one_pass(device: str) -> None:
+    x = np.random.default_rng(0).standard_normal((70, 131), np.float32)
+    x[1, 7], x[2, 130], x[3, 0], x[4] = np.nan, np.inf, -np.inf, -np.inf
+    with np.errstate(invalid="ignore"), devscope.compile(SOFTMAX, default=device) as program:
+        for rows in (x, x[:, :1], x[:5, :16], x[:0]):
+            powers = np.exp(rows - rows.max(1, keepdims=True))
+            found = program(np.ascontiguousarray(rows))
+            np.testing.assert_allclose(found, powers / powers.sum(1, keepdims=True), rtol=1e-5, atol=1e-7)
+            if len(rows) == 70 and device != "cpu:0":
+                program.reset_counters()
+                program(np.ascontiguousarray(rows))
+                assert program.counters().launches[device] == 1
