@@ -107,6 +107,38 @@ def classify(op: Any) -> str:
     """
 
 
+def single_to_odd(type_: Any) -> str:
+    """Lines for f64, ``%0``, rounded to f32, to an odd number where it is none: rounded again, it is as if it was
+    rounded once (S. Boldo, G. Melquiond, "Emulation of a FMA and correctly rounded sums: proved algorithms using
+    rounding to odd", 2008)."""
+    single, bits, truth = (like(type_, name) for name in ("f32", "i32", "i1"))
+    one = "1" if truth == "i1" else "dense<1>"
+    chosen = bits if truth == "i1" else f"{truth}, {bits}"
+    return f"""
+        %near = arith.truncf %0 : {type_} to {single}
+        %back = arith.extf %near : {single} to {type_}
+        %inexact = arith.cmpf one, %back, %0 : {type_}
+        %size = math.absf %0 : {type_}
+        %near_size = math.absf %back : {type_}
+        %above = arith.cmpf ogt, %near_size, %size : {type_}
+        %bits = arith.bitcast %near : {single} to {bits}
+        %one = arith.constant {one} : {bits}
+        %below = arith.subi %bits, %one : {bits}
+        %least = arith.select %above, %below, %bits : {chosen}
+        %odd = arith.ori %least, %one : {bits}
+        %chosen = arith.select %inexact, %odd, %bits : {chosen}
+        %number = arith.bitcast %chosen : {bits} to {single}
+    """
+
+
+def half_of_double(op: Any) -> str:
+    """``arith.truncf`` from f64 to f16 by way of f32, which processors have instructions for."""
+    types = [value.type for value in (op.operands[0], op.results[0])]
+    if [str(element_type(type_)) for type_ in types] != ["f64", "f16"]:
+        return ""
+    return f"{single_to_odd(types[0])}\n%r = arith.truncf %number : {like(types[0], 'f32')} to {types[1]}"
+
+
 def sincos(op: Any) -> str:
     type_ = op.operands[0].type
     return f"%s = math.sin %0 : {type_}\n%c = math.cos %0 : {type_}"

@@ -6,7 +6,7 @@ from string import Template
 from typing import Any
 
 from devscope.errors import LoweringError
-from devscope.lowering import mlir_util
+from devscope.lowering import expansions, mlir_util
 from devscope.lowering.codegen.llvm_text import literal_bits
 from devscope.lowering.interop.bindings import ir
 from devscope.lowering.interop.diagnostics import decode_location
@@ -105,25 +105,6 @@ def _compute_in_f32(op: Any) -> None:
     mlir_util.replace_op(op, results)
 
 
-_TO_ODD = """
-    %near = arith.truncf %0 : $f64 to $f32
-    %back = arith.extf %near : $f32 to $f64
-    %inexact = arith.cmpf one, %back, %0 : $f64
-    %size = math.absf %0 : $f64
-    %near_size = math.absf %back : $f64
-    %above = arith.cmpf ogt, %near_size, %size : $f64
-    %bits = arith.bitcast %near : $f32 to $i32
-    %one = arith.constant $one : $i32
-    %below = arith.subi %bits, %one : $i32
-    %least = arith.select %above, %below, %bits : $i1, $i32
-    %odd = arith.ori %least, %one : $i32
-    %chosen = arith.select %inexact, %odd, %bits : $i1, $i32
-    %number = arith.bitcast %chosen : $i32 to $f32
-"""
-"""f64 rounded to f32, to an odd number where it is none: rounded again, it is as if it was rounded once (S. Boldo,
-G. Melquiond, "Emulation of a FMA and correctly rounded sums: proved algorithms using rounding to odd", 2008)."""
-
-
 _SINGLE_BITS = 24
 """Of integers that f32 has exactly."""
 
@@ -194,5 +175,5 @@ def _convert_by_f32(op: Any) -> None:
     if op.name == "arith.extf":
         mlir_util.replace_op(op, [build.value("arith.extf", [build.value(op.name, [value], single)], result.type)])
         return
-    number = _inserted(op, _TO_ODD, value, "i32", {"one": "1"})
+    number = mlir_util.insert(op, expansions.single_to_odd(value.type), [value])[-1].results[0]
     mlir_util.replace_op(op, [build.value("arith.truncf", [number], result.type)])

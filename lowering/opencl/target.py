@@ -71,6 +71,7 @@ _EXPANSIONS = {
     **dict.fromkeys(("arith.maximumf", "arith.minimumf"), expansions.maximum),
     **dict.fromkeys(("arith.extsi", "arith.extui", "arith.sitofp", "arith.uitofp"), _of_truths),
     **dict.fromkeys(("arith.mulsi_extended", "arith.mului_extended"), expansions.multiply_extended),
+    "arith.truncf": expansions.half_of_double,
     "math.sincos": expansions.sincos,
     "memref.atomic_rmw": expansions.atomic,
     "vector.reduction": expansions.reduction,

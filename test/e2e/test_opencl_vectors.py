@@ -48,3 +48,22 @@ def test_tables_for_vectors_of_all_sizes(vector: int) -> None:
                 np.testing.assert_allclose(second, x[:rows] @ y, rtol=1e-10, atol=1e-12)
             expected = np.einsum("nhwcij,ijcf->nhwf", windows, filters)
             np.testing.assert_allclose(third, expected, rtol=1e-4, atol=1e-4)
+
+
+def test_doubles_are_rounded_to_halves_once() -> None:
+    text = """
+        func.func @main(%x: tensor<?xf64>) -> tensor<?xf16> {
+          %r = arith.truncf %x : tensor<?xf64> to tensor<?xf16>
+          return %r : tensor<?xf16>
+        }"""
+    halves = np.arange(1 << 16, dtype=np.uint16).view(np.float16)
+    numbers = halves[np.isfinite(halves)].astype(np.float64)
+    middles = (numbers[1:] + numbers[:-1]) / 2
+    beside = [np.nextafter(middles, limit) for limit in (np.inf, -np.inf)]
+    others = [np.nan, np.inf, -np.inf, 0.0, -0.0, 1e300, -1e300, 5e-324, 65519.99999999999, 65520.0]
+    x = np.concatenate([numbers, middles, *beside, others])
+    with np.errstate(over="ignore", under="ignore"):
+        expected = x.astype(np.float16)
+    found = devscope.run(text, x, default="opencl:0")
+    same = (found.view(np.uint16) == expected.view(np.uint16)) | (np.isnan(found) & np.isnan(expected))
+    assert same.all()
