@@ -300,12 +300,22 @@ def _adaptive_avg_pool(x: _Tensor, counts: list[Any]) -> Any:
     return found.to(x.dtype)
 
 
+def _index_add(x: _Tensor, dim: int, index: _Tensor, source: _Tensor, *, alpha: Any = 1) -> Any:
+    """Behind the first dimension rows are apart, and what each is given is added to it alone."""
+    if x.dim() < 2 or dim % x.dim() == 0 or x.dtype.is_complex or x.dtype is torch.bool:
+        return NotImplemented
+    dim %= x.dim()
+    places = index.to(torch.int64).reshape([1] * dim + [-1] + [1] * (x.dim() - dim - 1))
+    return x.scatter_add(dim, places.expand(source.shape), source if alpha == 1 else source * alpha)
+
+
 _along_dimension(aten.scatter.src, "set")
 _along_dimension(aten.scatter.value, "set")
 _along_dimension(aten.scatter_add.default, "sum")
 _along_dimension(aten.scatter_reduce.two)
 TABLE[aten.scatter.reduce] = TABLE[aten.scatter.value_reduce] = _scatter_and_reduce
 TABLE[aten.index_copy.default] = _index_copy
+TABLE[aten.index_add.default] = _index_add
 TABLE[aten.index_put.default] = _index_put
 TABLE[aten.constant_pad_nd.default] = _pad
 for _rank in (1, 2, 3):

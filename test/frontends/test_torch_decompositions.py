@@ -46,6 +46,8 @@ def _scatters(x: Any, index: Any, source: Any) -> Any:
         x.scatter_reduce(-1, index, source, "amax"),
         x.scatter(-1, index, source, reduce="add"),
         x.scatter(2, index, 2.0, reduce="multiply"),
+        x.index_add(1, index.reshape(-1)[:2] % 3, x[:, :2], alpha=2),
+        x.index_add(-1, index.reshape(-1)[:2] % 3, x[..., :2]),
     )
 
 
