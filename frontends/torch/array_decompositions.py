@@ -9,6 +9,7 @@ from typing import Any
 import torch
 from torch.fx.experimental.symbolic_shapes import statically_known_true
 
+from devscope.frontends.torch import matrix_operations
 from devscope.frontends.torch.own_decompositions import float_dtype
 from devscope.frontends.torch.tables import Table
 
@@ -234,15 +235,22 @@ def _mode(x: _Tensor, dim: int = -1, keepdim: bool = False) -> Any:
 
 @TABLE.of(aten.histc.default)
 def _histogram(x: _Tensor, bins: int = 100, low: Any = 0, high: Any = 0) -> Any:
-    """If the limits are equal, they are those of the data."""
+    """If the limits are equal, they are those of the data. Parts are counted side by side."""
     x = x.reshape(-1)
     least, most = torch.full((), low, dtype=x.dtype), torch.full((), high, dtype=x.dtype)
     if low == high:
         least, most = x.amin(), x.amax()
         least, most = torch.where(least == most, least - 1, least), torch.where(least == most, most + 1, most)
     place = torch.floor((x - least) * bins / (most - least)).clamp(max=bins - 1)
-    is_there = (x >= least) & (x <= most) & (place == torch.arange(bins, dtype=x.dtype)[:, None])
-    return is_there.sum(1).to(x.dtype)
+    place = torch.where((x >= least) & (x <= most), place.to(torch.int64), bins)
+    count: Any = x.shape[0]
+    parts = 1
+    if isinstance(count, int):
+        parts = next((n for n in (64, 16, 4) if count % n == 0 and count >= 4 * n * bins), 1)
+    place = place.reshape(parts, -1, 1)
+    counts = torch.zeros([parts, bins + 1, 1], dtype=torch.int32)
+    counts = matrix_operations.SCATTERS["sum"](counts, place, torch.ones_like(place, dtype=torch.int32))
+    return counts.sum(0)[:bins, 0].to(x.dtype)
 
 
 @TABLE.of(aten.histogram.bin_ct)

@@ -294,6 +294,30 @@ def _empty(x: Any, images: Any, y: Any, nowhere: Any) -> Any:
     )
 
 
+def _added(x: Any, numbers: Any) -> Any:
+    """Along rows: some are added to more than once, or not at all."""
+    at, half = torch.tensor([1, 1, 4, 0]), x.round().half()
+    return (
+        *(
+            x.index_add(1, at, x[:, :4] * 2),
+            x.index_add(-1, at, x[..., :4], alpha=0.5),
+            x.index_add(1, at[0], x[:, :1]),
+        ),
+        *(half.index_add(2, at, half[..., :4]), numbers.index_add(1, at, numbers[:, 1:5], alpha=3)),
+        *((numbers > 0).index_add(1, at, numbers[:, 1:5] > 1), x[:0].index_add(1, at, x[:0, :4])),
+    )
+
+
+def _histograms(x: Any) -> Any:
+    """Of NaN and infinities, too; side by side where there are many for a bin."""
+    return (
+        torch.histc(x, 5, -1, 1),
+        torch.histc(x.double(), 300, -3, 2),
+        torch.histc(x[0], 3, 0, 9),
+        torch.histc(x[:0], 4, 0, 1),
+    )
+
+
 def _of_some(x: Any) -> Any:
     x = torch.where(x > 0.8, torch.nan, x)
     scale, zero = torch.full((4,), 0.05), torch.tensor([0, 3, -2, 1], dtype=torch.int32)
@@ -550,6 +574,8 @@ def _quantised(x: Any, scale: Any) -> Any:
         (_mixed, (_BYTES, _random(2, 5), torch.arange(10).reshape(2, 5) * 31)),
         (_unbatched, (_random(3, 8), _random(2, 3, 8))),
         (_empty, (_random(0, 3), _random(0, 4, 4, 4), _random(2, 3), torch.zeros(0, dtype=torch.int64))),
+        (_added, (_random(3, 5, 7), torch.arange(105, dtype=torch.int16).reshape(3, 5, 7) - 50)),
+        (_histograms, (torch.where(_random(8, 256) > 2, torch.nan, _random(8, 256) / (_random(8, 256) > -2)),)),
         (_of_some, (_random(4, 6),)),
         *((_bounds, (_SPECIAL.to(dtype), _DIVISORS.to(dtype))) for dtype in (torch.float32, torch.float64)),
         (_constants, (_random(4, 6),)),
@@ -597,6 +623,8 @@ def _quantised(x: Any, scale: Any) -> Any:
         "mixed types",
         "no batch",
         "no elements",
+        "added along rows",
+        "histograms",
         "some are no numbers",
         "bounds and quotients",
         "bounds and quotients of f64",
