@@ -616,6 +616,8 @@ def _quantised(x: Any, scale: Any) -> Any:
         "powers",
         "conditions",
         "bytes of floats",
+        "argmax of all",
+        "argmax of all with NaN",
         "pools",
         "pools of NaN and equals",
         "matrices",
