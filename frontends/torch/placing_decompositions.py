@@ -86,18 +86,6 @@ def _scatter_and_reduce(x: _Tensor, dim: int, index: _Tensor, source: Any, *, re
     return aten.scatter_reduce.two(x, dim, index, source, {"add": "sum", "multiply": "prod"}[reduce])
 
 
-def _index_add(x: _Tensor, dim: int, index: _Tensor, source: _Tensor, *, alpha: Any = 1) -> Any:
-    """Along rows, each added to by itself: torch-mlir makes a list of all elements and their places."""
-    if x.dim() == 0 or dim % x.dim() == 0 or x.dtype.is_complex or x.dtype == torch.bool:
-        return NotImplemented
-    dim %= x.dim()
-    before, behind = math.prod(x.shape[:dim]), math.prod(x.shape[dim + 1 :])
-    count = index.reshape(-1).shape[0]
-    rows = (source if alpha == 1 else source * alpha).to(x.dtype).reshape(before, count, behind)
-    indices = index.reshape(1, count, 1).expand(before, count, behind)
-    return SCATTERS["sum"](x.reshape(before, x.shape[dim], behind), indices, rows).reshape(x.shape)
-
-
 def _index_copy(x: _Tensor, dim: int, index: _Tensor, source: _Tensor) -> Any:
     if x.dim() == 0:
         return NotImplemented
@@ -326,7 +314,6 @@ _along_dimension(aten.scatter.value, "set")
 _along_dimension(aten.scatter_add.default, "sum")
 _along_dimension(aten.scatter_reduce.two)
 TABLE[aten.scatter.reduce] = TABLE[aten.scatter.value_reduce] = _scatter_and_reduce
-TABLE[aten.index_add.default] = _index_add
 TABLE[aten.index_copy.default] = _index_copy
 TABLE[aten.index_add.default] = _index_add
 TABLE[aten.index_put.default] = _index_put
