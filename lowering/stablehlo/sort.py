@@ -156,7 +156,9 @@ def emit_sort(
         def merge(words: Sequence[str], kinds: Sequence[Any], extents: Sequence[int]) -> list[str]:
             return _merges(emit, words, kinds, extents, _less_word, RUN)
 
-        sorted_ = rows.sort(emit, given, elements, merge)
+        read = [n for n in range(len(given)) if op is None or list(op.results[n].uses)] or [0]
+        found = rows.sort(emit, given, elements, merge, read)
+        sorted_ = [found[read.index(n)] if n in read else name for n, name in enumerate(given)]
     else:
         sorted_ = _merges(emit, given, elements, extents, less)
     return transposed(emit, "back", sorted_, elements, extents, back, [f"%n{dim}" for dim in back])

@@ -82,9 +82,16 @@ class Rows:
     def are_long(self) -> bool:
         return self._length > SELECTED
 
-    def sort(self, emit: Emit, names: Sequence[str], elements: Sequence[Any], merge: Merge) -> list[str]:
-        """All elements, in order; names of the results. ``merge``: sorts words of which runs are in order."""
+    def sort(
+        self, emit: Emit, names: Sequence[str], elements: Sequence[Any], merge: Merge, read: Sequence[int]
+    ) -> list[str]:
+        """All elements, in order; names of the results, of the operands ``read`` alone: a loop that also writes what
+        nothing reads would do so in place of another result.
+
+        ``merge``: sorts words of which runs are in order.
+        """
         self._emit_keys(emit, names)
+        names, elements = ([each[n] for n in read] for each in (names, elements))
         if self._length <= RANKED:
             return self._ranked(emit, "row", "%keys", names, elements, self._extents, has_equals=True)
         words, kinds, padded = self._emit_words(emit)

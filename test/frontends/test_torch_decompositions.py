@@ -781,6 +781,19 @@ def test_places_of_what_is_no_number_are_behind_all() -> None:
             np.testing.assert_array_equal(ours, exact.numpy())
 
 
+def test_sorts_of_which_one_result_is_read() -> None:
+    arguments = tuple((torch.arange(count) * 7 % 11).to(torch.int8) for count in (3, 64))
+
+    def function(*arguments: Any) -> Any:
+        return [x.sort().values for x in arguments], [x.argsort(stable=True) for x in arguments]
+
+    with devscope.compile(function, arguments, default="opencl:0", cache=False) as exe:
+        found = exe(*arguments)
+    for ours, exact in zip(found, function(*arguments), strict=True):
+        for one, other in zip(ours, exact, strict=True):
+            np.testing.assert_array_equal(one, other.numpy())
+
+
 def test_gamma_and_bessel_functions_have_all_digits_near_their_zeros() -> None:
     near = 2.0 ** -torch.arange(1, 50, dtype=torch.float64)
     x = torch.cat([1 + near, 1 - near, 2 + near, 2 - near, torch.linspace(0.01, 40, 999, dtype=torch.float64)])
