@@ -32,7 +32,7 @@ from devscope.lowering.mlir_util import RunPasses
 from devscope.lowering.moved_constants import fold_moved_constants
 from devscope.lowering.pipelines import SCHEDULE, apply_schedule, pipeline
 from devscope.lowering.placed_results import place_results
-from devscope.lowering.separate_results import separate_results
+from devscope.lowering.separate_results import separate_empty, separate_results
 from devscope.lowering.small_powers import simplify_powers
 from devscope.lowering.target import Options, Rule, Schedule, Target, choose
 from devscope.lowering.truth_bytes import store_truths_as_bytes
@@ -99,6 +99,7 @@ def to_buffers(
     check_moved_casts(module, checks.labels)
     make_empty(module)
     separate_results(module)
+    separate_empty(module)
     _read_where_copied(module)
     run_passes(module.operation, pipeline("allocate"))
     if before is not None:

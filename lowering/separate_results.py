@@ -1,4 +1,5 @@
-"""Results of functions that are called, of which each has memory of its own."""
+"""Results of functions that are called, and of operations that begin with a tensor without contents, of which each
+has memory of its own."""
 
 from collections.abc import Iterable
 from typing import Any
@@ -20,6 +21,19 @@ def separate_results(module: Any) -> None:
     for name in {ir.FlatSymbolRefAttr(call.attributes["callee"]).value for call in calls}:
         if name in functions:
             _separate(_terminators(functions[name])[0])
+
+
+def separate_empty(module: Any) -> None:
+    """Give each loop that begins with a ``tensor.empty``, or with a part of one, one of its own.
+
+    A workaround: for one-shot bufferisation there is no conflict where nothing has been written yet, so that two
+    that a loop carries are one buffer if one of them is not read in the end.
+    """
+    for op in mlir_util.named(module.operation, "tensor.empty"):
+        uses = list(op.results[0].uses)
+        for use in uses if len(uses) > 1 else ():
+            if use.owner.operation.name.startswith(("scf.", "tensor.extract_slice")):
+                use.owner.operands[use.operand_number] = op.clone(ip=ir.InsertionPoint(op)).results[0]
 
 
 def _separate(return_: Any) -> None:

@@ -398,3 +398,39 @@ def test_a_result_that_lacks_a_loop_of_another_one(
             first, second = program(a, b, c, np.zeros(shape[1:], np.float32), np.zeros(shape, np.float32))
             np.testing.assert_allclose(first, np.outer(b, c), rtol=1e-6)
             np.testing.assert_allclose(second, a[:, None, None] * np.outer(b, c), rtol=1e-6)
+
+
+_WRITTEN_ONLY = """
+func.func @main(%x: tensor<40xi64>, %places: tensor<40xindex>) -> tensor<40xi64> {
+  %e = tensor.empty() : tensor<40xi64>
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c40 = arith.constant 40 : index
+  %c7 = arith.constant 7 : i64
+  %r = scf.forall (%i) in (1) shared_outs(%o = %e) -> tensor<40xi64> {
+    %f:2 = scf.for %j = %c0 to %c40 step %c1 iter_args(%one = %o, %other = %e)
+        -> (tensor<40xi64>, tensor<40xi64>) {
+      %place = tensor.extract %places[%j] : tensor<40xindex>
+      %a = tensor.extract %x[%j] : tensor<40xi64>
+      %b = arith.addi %a, %c7 : i64
+      %more = tensor.insert %a into %one[%place] : tensor<40xi64>
+      %others = tensor.insert %b into %other[%place] : tensor<40xi64>
+      scf.yield %more, %others : tensor<40xi64>, tensor<40xi64>
+    }
+    scf.forall.in_parallel {
+      tensor.parallel_insert_slice %f#0 into %o[0] [40] [1] : tensor<40xi64> into tensor<40xi64>
+    }
+  }
+  return %r : tensor<40xi64>
+}
+"""
+
+
+@pytest.mark.parametrize("target", ["cpu:0", "opencl:0"])
+def test_what_nothing_reads_is_written_apart(target: str) -> None:
+    rng = np.random.default_rng(3)
+    x, places = rng.integers(-99, 99, 40), rng.permutation(40)
+    want = np.empty_like(x)
+    want[places] = x
+    with devscope.compile(_WRITTEN_ONLY, default=target, cache=False) as program:
+        np.testing.assert_array_equal(program(x, places), want)
