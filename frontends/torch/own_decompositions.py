@@ -333,6 +333,10 @@ def _nanmedian_of_all(x: _Tensor) -> Any:
     return _nanmedian(x.reshape(-1), 0)[0]
 
 
+_SEARCHED = 512
+"""Boundaries from which on it is faster to search than to count."""
+
+
 @TABLE.of(aten.searchsorted.Tensor, aten.searchsorted.Scalar)
 def _searchsorted(
     ordered: _Tensor,
@@ -347,11 +351,29 @@ def _searchsorted(
         ordered = ordered.gather(-1, sorter)
     if not isinstance(values, torch.Tensor):
         values = torch.full((), values, dtype=torch.result_type(ordered, values))
-    rows, each = ordered[..., None, :] if ordered.dim() > 1 else ordered, values[..., None]
-    count = (rows <= each if right or side == "right" else rows < each).sum(-1)
+    is_behind = torch.le if right or side == "right" else torch.lt
+    length: Any = ordered.shape[-1]
+    if isinstance(length, int) and length >= _SEARCHED:
+        count = _bisected(ordered, values, is_behind)
+    else:
+        count = is_behind(ordered[..., None, :] if ordered.dim() > 1 else ordered, values[..., None]).sum(-1)
     if values.dtype.is_floating_point:
         count = torch.where(torch.isnan(values), torch.scalar_tensor(ordered.shape[-1], dtype=count.dtype), count)
     return count.to(torch.int32) if out_int32 else count
+
+
+def _bisected(ordered: _Tensor, values: _Tensor, is_behind: Any) -> _Tensor:
+    """How many of ``ordered`` the values are behind: the bits of that, the highest first."""
+    length: int = ordered.shape[-1]
+    flat, row = ordered.reshape(-1), torch.zeros((), dtype=torch.int64)
+    if ordered.dim() > 1:
+        row = torch.arange(math.prod(ordered.shape[:-1])).reshape([*ordered.shape[:-1], 1]) * length
+    count = torch.zeros(values.shape, dtype=torch.int64)
+    for bit in reversed(range(length.bit_length())):
+        more = count + (1 << bit)
+        last = flat[row + (more - 1).clamp(max=length - 1)]
+        count = torch.where((more <= length) & is_behind(last, values), more, count)
+    return count
 
 
 @TABLE.of(aten.bucketize.Tensor, aten.bucketize.Scalar)

@@ -39,7 +39,8 @@ def goes_along(load: Any, nest: Nest, loop: int) -> bool:
         return value.owner == block and loop in nest.operands[ir.BlockArgument(value).arg_number].dims
 
     buffer, *indices = load.operands
-    steps = [_step(index, block, varies) for index in indices]
+    known: dict[Any, int | None] = {}
+    steps = [_step(index, block, varies, known) for index in indices]
     return can_load(load, nest, loop) and (
         not any(step is None or step for step in steps) or _is_row(buffer, steps, 1)
     )
@@ -52,11 +53,18 @@ def _is_row(buffer: Any, steps: Sequence[int | None], step: int) -> bool:
     return strides[-1] == 1 and list(steps) == [*[0] * (len(steps) - 1), step]
 
 
-def _step(value: Any, block: Any, varies: Callable[[Any], bool]) -> int | None:
+def _step(value: Any, block: Any, varies: Callable[[Any], bool], known: dict[Any, int | None]) -> int | None:
     """How much larger a number of the body is in the next iteration; None if that is not known.
 
-    ``varies``: whether an argument of the body, or an index, is another one then.
+    ``varies``: whether an argument of the body, or an index, is another one then. ``known``: steps found so
+    far, each of which is asked for as often as the number is used.
     """
+    if value not in known:
+        known[value] = _find_step(value, block, varies, known)
+    return known[value]
+
+
+def _find_step(value: Any, block: Any, varies: Callable[[Any], bool], known: dict[Any, int | None]) -> int | None:
     if isinstance(value.owner, ir.Block):
         return None if varies(value) else 0
     op = value.owner.operation
@@ -64,7 +72,7 @@ def _step(value: Any, block: Any, varies: Callable[[Any], bool]) -> int | None:
         return 0
     if op.name == "linalg.index":
         return int(varies(value))
-    steps = [_step(operand, block, varies) for operand in op.operands]
+    steps = [_step(operand, block, varies, known) for operand in op.operands]
     if not any(step is None or step for step in steps):
         return 0
     if op.name == "arith.index_cast":
@@ -83,11 +91,12 @@ def load_along(
 ) -> Any:
     """What ``load`` reads in the iterations from ``indices`` on, those of ``mask`` if there is one."""
     buffer, *at = load.operands
-    steps = [_step(value, load.block, lambda other: _is_vector(mapping.get(other, other))) for value in at]
-    if _is_row(buffer, steps, 1):
-        return _row(build, buffer, [_first(build, value, mapping, indices) for value in at], type_, mask)
-    if _is_row(buffer, steps, -1):
-        return _backwards(build, buffer, [_first(build, value, mapping, indices) for value in at], type_, mask)
+    known: dict[Any, int | None] = {}
+    steps = [_step(value, load.block, lambda other: _is_vector(mapping.get(other, other)), known) for value in at]
+    if _is_row(buffer, steps, 1) or _is_row(buffer, steps, -1):
+        made: dict[Any, Any] = {}
+        firsts = [_first(build, value, mapping, indices, made) for value in at]
+        return (_row if steps[-1] == 1 else _backwards)(build, buffer, firsts, type_, mask)
     return _elements(build, load, steps, mapping, indices, type_, mask)
 
 
@@ -135,8 +144,9 @@ def _elements(
     last = None
     if mask is not None:
         last = build.value("arith.subi", [_count(mask), build.constant(1)], build.index)
+    made: dict[Any, Any] = {}
     ways = [
-        (mapping.get(value, value) if step is None else _first(build, value, mapping, indices), step)
+        (mapping.get(value, value) if step is None else _first(build, value, mapping, indices, made), step)
         for value, step in zip(at, steps, strict=True)
     ]
     found: list[Any] = []
@@ -173,13 +183,16 @@ def _is_vector(value: Any) -> bool:
     return isinstance(value.type, ir.VectorType)
 
 
-def _first(build: Builder, value: Any, mapping: Mapping[Any, Any], indices: Mapping[int, Any]) -> Any:
-    """A number of the body in the first of some iterations, where others have vectors of all."""
-    found = mapping.get(value, value)
+def _first(
+    build: Builder, value: Any, mapping: Mapping[Any, Any], indices: Mapping[int, Any], made: dict[Any, Any]
+) -> Any:
+    """A number of the body in the first of some iterations, where others have vectors of all; ``made``: so far."""
+    found = made.get(value, mapping.get(value, value))
     if not _is_vector(found):
         return found
     op = value.owner.operation
     if op.name == "linalg.index":
         return indices[ir.IntegerAttr(op.attributes["dim"]).value]
-    operands = [_first(build, operand, mapping, indices) for operand in op.operands]
-    return build.value(op.name, operands, value.type, dict(op.attributes.items()))
+    operands = [_first(build, operand, mapping, indices, made) for operand in op.operands]
+    made[value] = build.value(op.name, operands, value.type, dict(op.attributes.items()))
+    return made[value]

@@ -83,3 +83,40 @@ def test_loads(element: str, device: str) -> None:
             expected = [x[::-1, ::-1], x[rows], np.take_along_axis(x, at, 1), x[:, 1::2], windows]
             for found, wanted in zip(executable(x, rows, at), expected, strict=True):
                 np.testing.assert_array_equal(found, wanted)
+
+
+CHAIN = """
+func.func @main(%x: tensor<4096xi64>, %n: index) -> tensor<300xi64> {
+  %c4095 = arith.constant 4095 : index
+  %e = tensor.empty() : tensor<300xi64>
+  %r = linalg.generic {indexing_maps = [affine_map<(a) -> (a)>], iterator_types = ["parallel"]}
+      outs(%e : tensor<300xi64>) {
+  ^bb0(%old: i64):
+    %i = linalg.index 0 : index
+    %place0 = arith.andi %i, %c4095 : index
+STEPS
+    linalg.yield %value40 : i64
+  } -> tensor<300xi64>
+  return %r : tensor<300xi64>
+}
+"""
+
+
+@pytest.mark.parametrize("device", ["cpu:0", "opencl:0"])
+def test_places_that_are_loaded_themselves_again_and_again(device: str) -> None:
+    """Numbers that are used twice each, forty in a row, are followed once."""
+    steps = [
+        f"""%value{n} = tensor.extract %x[%place{n - 1}] : tensor<4096xi64>
+    %at{n} = arith.index_cast %value{n} : i64 to index
+    %twice{n} = arith.addi %at{n}, %at{n} : index
+    %four{n} = arith.addi %twice{n}, %twice{n} : index
+    %place{n} = arith.andi %four{n}, %c4095 : index"""
+        for n in range(1, 41)
+    ]
+    x = np.random.default_rng(0).integers(0, 1 << 40, 4096)
+    at = np.arange(300)
+    for _ in range(40):
+        want = x[at]
+        at = (want * 4) & 4095
+    with devscope.compile(CHAIN.replace("STEPS", "\n".join(steps)), default=device, cache=False) as program:
+        np.testing.assert_array_equal(program(x, 1), want)

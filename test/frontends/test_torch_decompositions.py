@@ -781,6 +781,24 @@ def test_places_of_what_is_no_number_are_behind_all() -> None:
             np.testing.assert_array_equal(ours, exact.numpy())
 
 
+@pytest.mark.parametrize("default", ["cpu:0", "opencl:0"])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.int32])
+def test_places_among_many(default: str, dtype: torch.dtype) -> None:
+    def function(ordered: Any, rows: Any, values: Any) -> Any:
+        sides = [torch.searchsorted(ordered, values, right=right) for right in (False, True)]
+        return *sides, torch.searchsorted(rows, values), torch.searchsorted(rows, values, side="right")
+
+    ordered, rows = ((100 * _random(*shape)).round().sort().values.to(dtype) for shape in ((1030,), (3, 512)))
+    values = (100 * _random(3, 50)).round()
+    values[0, :3] = torch.tensor([1e4, -1e4, ordered[7]])
+    if dtype.is_floating_point:
+        values[1, :3] = torch.tensor([torch.nan, torch.inf, -torch.inf])
+    arguments = ordered, rows, values.to(dtype)
+    with devscope.compile(function, arguments, default=default, cache=False) as exe:
+        for ours, exact in zip(exe(*arguments), function(*arguments), strict=True):
+            np.testing.assert_array_equal(ours, exact.numpy())
+
+
 def test_sorts_of_which_one_result_is_read() -> None:
     arguments = tuple((torch.arange(count) * 7 % 11).to(torch.int8) for count in (3, 64))
 
