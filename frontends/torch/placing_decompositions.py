@@ -204,30 +204,30 @@ def _pad_with_own(x: _Tensor, pad: list[Any], turned: bool) -> Any:
     """
     if not all(isinstance(width, int) and width >= 0 for width in pad):
         return NotImplemented
-    dims = [
-        (x.dim() - 1 - n, *widths) for n, widths in enumerate(zip(pad[::2], pad[1::2], strict=True)) if any(widths)
-    ]
+    pairs = zip(pad[::2], pad[1::2], strict=True)
+    dims = [(x.dim() - 1 - number, *widths) for number, widths in enumerate(pairs) if any(widths)]
     if not dims:
         return x.clone()
     sizes: list[Any] = list(x.shape)
     for dim, low, high in dims:
         sizes[dim] = low + x.shape[dim] + high
     made = x.new_empty(sizes)
-    for sides in product("xlh", repeat=len(dims)):
-        part, turns, shape, places = x, list[int](), list[Any](x.shape), list[tuple[int, Any, Any]]()
-        for (dim, low, high), side in zip(dims, sides, strict=True):
-            size = x.shape[dim]
-            begin, width = {"x": (low, size), "l": (0, low), "h": (low + size, high)}[side]
-            places.append((dim, begin, begin + width))
-            if side != "x":
-                last = size - 1
-                begin = (1 if turned else 0) if side == "l" else (last - high if turned else last)
-                part, shape[dim] = part.narrow(dim, begin, width if turned else 1), width
-                turns.append(dim)
-        if all(begin is not end for _, begin, end in places):
-            part = part.flip(turns) if turned and turns else part.expand(shape)
-            made = _put(made, part, places)
+    for cut in product(*(_pieces(x, *each, turned) for each in dims)):
+        part, shape, around = x, list[Any](x.shape), list[int]()
+        for (dim, _, _), (_, width, own) in zip(dims, cut, strict=True):
+            if own is not None:
+                part, shape[dim] = part.narrow(dim, own, width if turned else 1), width
+                around.append(dim)
+        places = [(dim, begin, begin + width) for (dim, _, _), (begin, width, _) in zip(dims, cut, strict=True)]
+        made = _put(made, part.flip(around) if turned and around else part.expand(shape), places)
     return made
+
+
+def _pieces(x: _Tensor, dim: int, low: int, high: int, turned: bool) -> list[tuple[Any, Any, Any]]:
+    """Of what is padded, along ``dim``: where each begins, how long it is and, around ``x``, where it is from."""
+    size = x.shape[dim]
+    around = [(0, low, 1 if turned else 0), (low + size, high, size - 1 - high if turned else size - 1)]
+    return [(low, size, None), *(piece for piece in around if piece[1])]
 
 
 def _put(x: _Tensor, part: _Tensor, places: list[tuple[int, Any, Any]]) -> _Tensor:
@@ -288,7 +288,7 @@ def _adaptive_avg_pool(x: _Tensor, counts: list[Any]) -> Any:
     rank = len(counts)
     if not all(counts):
         return NotImplemented
-    found = x.float() if x.dtype in (torch.float16, torch.bfloat16) else x
+    found = x.float() if x.dtype in _NARROW else x
     for dim, count in enumerate(counts, -rank):
         if statically_known_true(found.shape[dim] == count):
             continue

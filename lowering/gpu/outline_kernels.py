@@ -40,7 +40,7 @@ from devscope.lowering.gpu.user_kernels import (
 )
 from devscope.lowering.interop.bindings import ir
 from devscope.lowering.kernels.packed_constants import PackedConstants
-from devscope.lowering.kernels.parallel_loops import lower_rows
+from devscope.lowering.kernels.parallel_loops import lower_along_rows
 from devscope.lowering.kernels.schedule_report import ScheduleReport
 from devscope.lowering.kernels.table import Schedules
 from devscope.lowering.memory.effects import buffer_of, mark_pairs, mark_writes
@@ -191,7 +191,7 @@ def _lower_iterations(
     do_inner_loops_in_order(function)
     if library is None:
         return grid
-    if not lower_rows(function, library.schedules.loops):
+    if not lower_along_rows(function, library.schedules.loops):
         return _ITERATIONS
     run_passes(function, pipeline("gpu/iterations_to_loops"))
     return GridSchedule(1)

@@ -8,27 +8,18 @@ from typing import Any
 from devscope.lowering import mlir_util
 from devscope.lowering.interop.bindings import ir
 from devscope.lowering.kernels import subviews
-from devscope.lowering.kernels.buffer_users import is_quiet
+from devscope.lowering.kernels.buffer_users import filled_value, is_quiet
 from devscope.lowering.memory.effects import buffer_of
 from devscope.lowering.mlir_util import Builder
 
 
 def fill_borders(module: Any) -> None:
     for fill in mlir_util.named(module.operation, "linalg.fill", "linalg.map"):
-        value = _filler(fill)
+        value = filled_value(fill)
         copy = next((op for op in mlir_util.ops_behind(fill) if not is_quiet(op)), None)
-        if value is not None and copy is not None and copy.name == "memref.copy":
+        is_outside = value is not None and value in mlir_util.captured_values(fill)
+        if is_outside and copy is not None and copy.name == "memref.copy":
             _fill_border(fill, value, copy)
-
-
-def _filler(fill: Any) -> Any | None:
-    """The value of all elements, if it is one from outside."""
-    if fill.name == "linalg.fill":
-        return fill.operands[0]
-    (body,) = mlir_util.blocks_of(fill)
-    (value,) = mlir_util.children(fill)[-1].operands
-    is_inside = not isinstance(value.owner, ir.Block) and mlir_util.is_in_body(value.owner.operation)
-    return None if len(fill.operands) > 1 or value in list(body.arguments) or is_inside else value
 
 
 def _fill_border(fill: Any, value: Any, copy: Any) -> None:
@@ -49,8 +40,8 @@ def _fill_border(fill: Any, value: Any, copy: Any) -> None:
     if ir.MemRefType(target.type).rank != type_.rank or not all(subviews.is_number(each, 1) for each in strides):
         return
     build = Builder(next(mlir_util.ops_behind(copy)))
-    for axis, (offset, size) in enumerate(zip(offsets, sizes, strict=True)):
-        if subviews.is_whole(view, axis):
+    for axis, (offset, size, is_whole) in enumerate(zip(offsets, sizes, subviews.whole_axes(view), strict=True)):
+        if is_whole:
             continue
         end = _sum(build, offset, size)
         for begin, width in ((0, offset), (end, _sum(build, shape[axis], end, "arith.subi"))):

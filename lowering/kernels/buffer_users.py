@@ -50,7 +50,7 @@ class Code:
                 return False
             if ir.MemRefType(op.operands[0].type).rank != ir.MemRefType(op.results[0].type).rank:
                 return False
-            if not all(subviews.is_whole(op, axis) for axis in range(rows)):
+            if not all(subviews.whole_axes(op)[:rows]):
                 return False
         return True
 
@@ -70,6 +70,13 @@ class Code:
 
 def used_buffers(nest: Nest) -> list[Any]:
     return [value for value in mlir_util.captured_values(nest.op) if mlir_util.is_memref(value.type)]
+
+
+def filled_value(op: Any) -> Any | None:
+    """What ``op`` writes everywhere in its result, the last operand: a fill, or what reads nothing."""
+    if op.name == "linalg.fill":
+        return op.operands[0]
+    return mlir_util.children(op)[-1].operands[0] if len(op.operands) == 1 else None
 
 
 def is_quiet(op: Any) -> bool:

@@ -12,6 +12,7 @@ from devscope.dialects.op_facts import facts
 from devscope.lowering import mlir_util
 from devscope.lowering.interop.bindings import ir
 from devscope.lowering.kernels import subviews
+from devscope.lowering.kernels.buffer_users import filled_value
 from devscope.lowering.memory.effects import buffer_of, is_new
 
 _FILLS = ("linalg.fill", "linalg.map", "linalg.generic")
@@ -182,15 +183,9 @@ def _filled_with(op: Any, buffer: Any) -> str | None:
     """The text of the constant that ``op`` writes everywhere in ``buffer``."""
     if op.operands[len(op.operands) - 1] != buffer:
         return None
-    if op.name == "linalg.fill":
-        value = op.operands[0]
-    elif len(op.operands) != 1:
-        return None
-    else:
-        value = mlir_util.children(op)[-1].operands[0]
-    if isinstance(value.owner, ir.Block) or value.owner.operation.name != "arith.constant":
-        return None
-    return str(value.owner.operation.attributes["value"])
+    value = filled_value(op)
+    constant = None if value is None else mlir_util.maker(value, "arith.constant")
+    return None if constant is None else str(constant.attributes["value"])
 
 
 def _is_unchanged(copy: Any, op: Any) -> bool:

@@ -38,7 +38,7 @@ def lower_parallel_loops(module: Any, numbers: Numbers) -> None:
         loop.erase()
 
 
-def lower_rows(function: Any, numbers: Numbers) -> bool:
+def lower_along_rows(function: Any, numbers: Numbers) -> bool:
     """Make loops over tasks of the ``scf.parallel`` operations in the body of ``function``, if what each iteration
     does goes along rows of its own, one after the other; False if it stays."""
     loops = [_Loops(op, numbers) for op in mlir_util.children(function) if op.name == "scf.parallel"]
@@ -69,7 +69,7 @@ class _Loops:
         self._can_be_tasks = ends_soon and all(_is_pure(each) or each.name in known | _WHILE for each in inside)
         self._innermost = self._find_innermost(inside) if self._is_simple else None
         has_loops = any(each.name == "scf.for" for each in inside)
-        self.goes_along_rows = self._is_simple and ends_soon and has_loops and self._innermost is None
+        self.goes_along_rows = self._is_simple and self._can_be_tasks and has_loops and self._innermost is None
         build = Builder(op)
         self._zero, self._one = build.constant(0), build.constant(1)
         self._extents = [_trips(build, *bounds) for bounds in zip(self._lower, upper, self._step, strict=True)]

@@ -10,6 +10,7 @@ from devscope.lowering.kernels.control_flow import for_loop
 from devscope.lowering.kernels.nest import TASK, Nest, Numbers, Operand, order_loops
 from devscope.lowering.kernels.nest_loops import Emitter
 from devscope.lowering.kernels.nest_parts import Parts
+from devscope.lowering.memory.effects import buffer_of
 from devscope.lowering.mlir_util import Builder
 
 ROWS = "devscope.rows"
@@ -92,12 +93,5 @@ def _use_scratch(nest: Nest, scratch: Mapping[Any, Any], rows: int) -> None:
 
 def _is_used(results: Sequence[Operand], made: Collection[Any], others: Iterable[Nest]) -> bool:
     """Whether results are buffers that are ``made`` inside, or that ``others`` use."""
-    used = {*made, *(_whole(value) for other in others for value in mlir_util.captured_values(other.op))}
-    return any(_whole(result.value) in used for result in results)
-
-
-def _whole(value: Any) -> Any:
-    """The buffer that ``value`` is, or is a part of."""
-    while (view := mlir_util.maker(value, "memref.subview")) is not None:
-        value = view.operands[0]
-    return value
+    used = {*made, *(buffer_of(value) for other in others for value in mlir_util.captured_values(other.op))}
+    return any(buffer_of(result.value) in used for result in results)

@@ -17,12 +17,16 @@ def numbers(op: Any) -> tuple[list[Any], list[Any], list[Any]]:
     return offsets, sizes, strides
 
 
-def is_whole(op: Any, axis: int) -> bool:
-    """Whether a subview with all axes of its buffer has, as is known, all indices of one of them."""
-    offsets, sizes, strides = numbers(op)
-    whole, given = size(op.operands[0], axis), sizes[axis]
-    is_all = whole is not None and isinstance(whole, int) == isinstance(given, int) and whole == given
-    return is_all and is_number(offsets[axis], 0) and is_number(strides[axis], 1)
+def whole_axes(op: Any) -> list[bool]:
+    """Of which axes a subview, with all axes of its buffer, has all indices, as is known."""
+
+    def is_size(given: Any, whole: Any) -> bool:
+        return whole is not None and isinstance(whole, int) == isinstance(given, int) and whole == given
+
+    return [
+        is_number(offset, 0) and is_number(stride, 1) and is_size(given, size(op.operands[0], axis))
+        for axis, (offset, given, stride) in enumerate(zip(*numbers(op), strict=True))
+    ]
 
 
 def is_number(given: Any, number: int) -> bool:

@@ -136,31 +136,28 @@ def emit_sort(
     first, kept = _read(op, axis) if op is not None else (0, 0)
     are_few = 0 < kept <= MOST and (extents[-1] < 0 or 8 * kept <= extents[-1])
     rows = key.rows(elements, extents) if key is not None else None
+    used = list(range(len(given)))
     if rows is not None and kept == first + 1 and rows.are_long and (kept > _LISTED or not are_few):
-        sorted_ = rows.select(emit, given, elements, first)
+        found = rows.select(emit, given, elements, first)
     elif are_few:
-        used = [
-            n
-            for n in range(len(given))
-            if key is None or op is None or n == key.operand or list(op.results[n].uses)
-        ]
+        if key is not None and op is not None:
+            used = [n for n in used if n == key.operand or list(op.results[n].uses)]
 
         def less_of_used(emit: Callable[[str], None], tag: str, pairs: list[tuple[str, str]]) -> str:
             return less(emit, tag, [pairs[used.index(n if n in used else used[0])] for n in range(len(given))])
 
         ones, kinds = [given[n] for n in used], [elements[n] for n in used]
         found = _first_ones(emit, ones, kinds, extents, kept, less_of_used)
-        sorted_ = [found[used.index(n)] if n in used else name for n, name in enumerate(given)]
     elif rows is not None:
 
         def merge(words: Sequence[str], kinds: Sequence[Any], extents: Sequence[int]) -> list[str]:
             return _merges(emit, words, kinds, extents, _less_word, RUN)
 
-        read = [n for n in range(len(given)) if op is None or list(op.results[n].uses)] or [0]
-        found = rows.sort(emit, given, elements, merge, read)
-        sorted_ = [found[read.index(n)] if n in read else name for n, name in enumerate(given)]
+        used = [n for n in used if op is None or list(op.results[n].uses)] or [0]
+        found = rows.sort(emit, given, elements, merge, used)
     else:
-        sorted_ = _merges(emit, given, elements, extents, less)
+        found = _merges(emit, given, elements, extents, less)
+    sorted_ = [found[used.index(n)] if n in used else name for n, name in enumerate(given)]
     return transposed(emit, "back", sorted_, elements, extents, back, [f"%n{dim}" for dim in back])
 
 

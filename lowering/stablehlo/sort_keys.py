@@ -85,11 +85,8 @@ class Rows:
     def sort(
         self, emit: Emit, names: Sequence[str], elements: Sequence[Any], merge: Merge, read: Sequence[int]
     ) -> list[str]:
-        """All elements, in order; names of the results, of the operands ``read`` alone: a loop that also writes what
-        nothing reads would do so in place of another result.
-
-        ``merge``: sorts words of which runs are in order.
-        """
+        """All elements of the operands ``read``, in order; names of the results. ``merge``: sorts words of which runs
+        are in order."""
         self._emit_keys(emit, names)
         names, elements = ([each[n] for n in read] for each in (names, elements))
         if self._length <= RANKED:
